@@ -1,0 +1,15 @@
+//! The field's nouns: ids, chip families, chips and their health, allocations, history.
+//!
+//! Pure: no clock, no I/O, no randomness, no logging; time and ids are arguments. May import nothing
+//! of this crate. Text forms (parsing and printing) live beside the type they belong to. The drawback
+//! of one vocabulary room is that nearly every change of a record touches it.
+
+pub mod allocation;
+pub mod chip;
+pub mod family;
+pub mod fault;
+pub mod history;
+pub mod ids;
+pub mod kubelet_view;
+pub mod offer;
+pub mod time;

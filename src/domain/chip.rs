@@ -1,0 +1,137 @@
+//! A chip: what it is (facts read once per driver initialisation) and how it is (samples).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::family::ChipFamily;
+use super::fault::{FaultCode, HealthLevel};
+use super::ids::{CardId, DeviceId, DieId, LogicId, PhyId};
+
+/// Which of the two mutually exclusive driver interfaces answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DcmiApi {
+    /// `dcmi_*`, addressed by card and device.
+    V1,
+    /// `dcmiv2_*`, addressed by logic id.
+    V2,
+}
+
+impl fmt::Display for DcmiApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        })
+    }
+}
+
+/// PCI address of a chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PciAddress {
+    /// PCI domain.
+    pub domain: u32,
+    /// Bus.
+    pub bus: u32,
+    /// Device on the bus.
+    pub device: u32,
+    /// Function.
+    pub function: u32,
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:04X}:{:02X}:{:02X}.{:X}",
+            self.domain, self.bus, self.device, self.function
+        )
+    }
+}
+
+/// What a chip is. Numbers are attributes of one driver initialisation; the die is the identity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chip {
+    /// Lasting identity.
+    pub die: DieId,
+    /// Card number; on the second API, where cards have no number, the logic id.
+    pub card: CardId,
+    /// Chip on the card.
+    pub device: DeviceId,
+    /// Number in this OS.
+    pub logic: LogicId,
+    /// Number of the device node.
+    pub phy: PhyId,
+    /// Family.
+    pub family: ChipFamily,
+    /// Name as the driver gives it, for example `910B3`.
+    pub chip_name: String,
+    /// AI cores; `None` where the driver does not fill the count.
+    pub ai_cores: Option<u32>,
+    /// Board id, where readable.
+    pub board_id: Option<u32>,
+    /// PCI address, where readable.
+    pub pci: Option<PciAddress>,
+    /// NUMA nodes the chip is near to; empty when unknown.
+    pub numa_nodes: BTreeSet<u32>,
+    /// Product text such as `Atlas 300I Pro`, on the families that have one.
+    pub product_type: Option<String>,
+}
+
+/// Everything the driver says about the node in one enumeration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// Interface in use.
+    pub api: DcmiApi,
+    /// DCMI version text; empty when unreadable.
+    pub dcmi_version: String,
+    /// Driver version text; empty when unreadable.
+    pub driver_version: String,
+    /// Path of the library in use, symlinks resolved.
+    pub library: String,
+    /// Cards the driver counts, failed ones included.
+    pub cards_counted: u32,
+    /// Cards that failed to initialise (-1 in the driver's list).
+    pub cards_failed: u32,
+    /// Chips that could be read whole, sorted by phy id.
+    pub chips: Vec<Chip>,
+    /// Chips that exist but could not be read: one line each, for people.
+    pub problems: Vec<String>,
+    /// Symbols the library lacks, each of which disables one ability.
+    pub missing_symbols: Vec<String>,
+}
+
+impl Inventory {
+    /// True when every counted card came up and every chip could be read.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.cards_failed == 0 && self.problems.is_empty() && !self.chips.is_empty()
+    }
+}
+
+/// The driver's word on one chip's health at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HealthReading {
+    /// The health call answered.
+    Level(HealthLevel),
+    /// The driver says the card is gone (-8012).
+    Lost,
+    /// The call failed with this return code.
+    Failed(i32),
+    /// The call did not come back in time, or an earlier one still hangs.
+    NoAnswer,
+}
+
+/// One sample of one chip.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChipSample {
+    /// The chip.
+    pub logic: LogicId,
+    /// Health.
+    pub health: HealthReading,
+    /// Active fault codes; empty when none or when the list could not be read.
+    pub codes: Vec<FaultCode>,
+    /// Host pids of processes on the chip; `None` when the driver did not tell.
+    pub processes: Option<Vec<u32>>,
+}

@@ -1,0 +1,80 @@
+//! What kubelet says about who holds what: pod-resources and its checkpoint file. A view that could
+//! not be had is absent, never empty.
+
+use std::collections::BTreeSet;
+
+use super::ids::{PhyId, PluginDeviceId, ResourceName};
+use super::time::BootTime;
+
+/// A pod by name. Names repeat (StatefulSets); only the UID does not, and pod-resources has none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodName {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// One container's devices of one resource, from pod-resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Pod.
+    pub pod: PodName,
+    /// Container.
+    pub container: String,
+    /// Resource.
+    pub resource: ResourceName,
+    /// Ids.
+    pub ids: BTreeSet<PluginDeviceId>,
+}
+
+/// One answer of pod-resources List, cut down to resources of our domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodCensus {
+    /// When the call was begun.
+    pub begun: BootTime,
+    /// Every pod listed, with or without devices.
+    pub pods: BTreeSet<PodName>,
+    /// Holdings of our resources. Ordinary init containers are not listed by kubelet.
+    pub holdings: Vec<Holding>,
+}
+
+/// Identity of one written version of the checkpoint file: kubelet replaces the file by rename.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointVersion {
+    /// Inode number.
+    pub inode: u64,
+    /// Modification time, nanoseconds.
+    pub modified_ns: i64,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
+/// One entry of kubelet's checkpoint, cut down to resources of our domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointEntry {
+    /// Pod UID; static pods carry 32 hexadecimal digits without dashes.
+    pub pod_uid: String,
+    /// Container.
+    pub container: String,
+    /// Resource.
+    pub resource: ResourceName,
+    /// Ids, deduplicated over NUMA nodes.
+    pub ids: BTreeSet<PluginDeviceId>,
+    /// Numbers N of the `/dev/davinciN` nodes in the cached answer; empty when the answer carries none
+    /// (Ascend Docker Runtime) or could not be read.
+    pub device_nodes: BTreeSet<PhyId>,
+    /// `ASCEND_VISIBLE_DEVICES` of the cached answer, when it carries one.
+    pub visible_devices: Option<String>,
+}
+
+/// Kubelet's checkpoint file as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointView {
+    /// Which version of the file.
+    pub version: CheckpointVersion,
+    /// When it was read.
+    pub read: BootTime,
+    /// Entries of our resources.
+    pub entries: Vec<CheckpointEntry>,
+}

@@ -1,0 +1,1 @@
+//! Kubelet: registration, device-plugin services, pod-resources, checkpoint.

@@ -1,0 +1,13 @@
+//! `ascend-agent`: the node agent for Huawei Ascend NPUs on Kubernetes.
+//!
+//! One process per node takes the place of the vendor's device plugin and adds a durable ledger of
+//! who holds which chip. The rooms and what each may import stand in `ARCHITECTURE.md`; a test holds
+//! the code to that table.
+
+pub mod cli;
+pub mod dcmi;
+pub mod domain;
+pub mod driver;
+pub mod kubelet;
+pub mod ports;
+pub mod store;
