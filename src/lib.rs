@@ -5,9 +5,15 @@
 //! the code to that table.
 
 pub mod cli;
+pub mod clock;
+pub mod config;
 pub mod dcmi;
 pub mod domain;
 pub mod driver;
+pub mod health;
+pub mod injection;
 pub mod kubelet;
+pub mod ledger;
 pub mod ports;
 pub mod store;
+pub mod topology;

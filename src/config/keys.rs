@@ -1,0 +1,125 @@
+//! The table of keys.
+
+/// One configuration key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Name in the file; the variable is `ASCEND_AGENT_` and the name in capitals, the flag `--` and
+    /// the name with dashes.
+    pub name: &'static str,
+    /// Default, as one would write it; empty means unset.
+    pub default: &'static str,
+    /// What it does, with unit and range.
+    pub doc: &'static str,
+}
+
+const fn key(name: &'static str, default: &'static str, doc: &'static str) -> Key {
+    Key { name, default, doc }
+}
+
+/// Every key.
+pub const KEYS: &[Key] = &[
+    key(
+        "state_dir",
+        "/var/lib/ascend",
+        "folder of the durable state, on the host (0700); \"none\" runs without one and promises \
+         nothing across restarts",
+    ),
+    key(
+        "admin_socket",
+        "/run/ascend/agent.sock",
+        "unix socket for status and audit (0600)",
+    ),
+    key(
+        "device_plugin_dir",
+        "/var/lib/kubelet/device-plugins",
+        "kubelet's folder of device plugin sockets",
+    ),
+    key(
+        "pod_resources_socket",
+        "/var/lib/kubelet/pod-resources/kubelet.sock",
+        "kubelet's pod-resources socket",
+    ),
+    key(
+        "dev_dir",
+        "/dev",
+        "folder of the device nodes as the agent sees it",
+    ),
+    key(
+        "host_dev_dir",
+        "/dev",
+        "the same folder as the container runtime sees it",
+    ),
+    key(
+        "resource_domain",
+        "huawei.com",
+        "domain of the resource names",
+    ),
+    key(
+        "trusted_library",
+        "",
+        "path of a driver library that is loaded without the owner and mode checks; for tests and \
+         the simulator only",
+    ),
+    key(
+        "delivery",
+        "auto",
+        "how chips reach a container: auto, docker-runtime (variables) or devicespec (device nodes); \
+         auto is docker-runtime when ASCEND_DOCKER_RUNTIME is True, else devicespec",
+    ),
+    key(
+        "driver_mounts",
+        "false",
+        "with devicespec, also mount the driver's files that exist on the host, read-only",
+    ),
+    key(
+        "hccl_topo_file",
+        "",
+        "A5 only: value of HCCL_TOPO_FILE_PATH; unset means the file of an eight-chip server",
+    ),
+    key(
+        "device_wait_seconds",
+        "60",
+        "how long the start waits until every card the driver counts has come up, 0 to 3600; then \
+         it goes on with those there and keeps looking",
+    ),
+    key(
+        "health_poll_ms",
+        "1000",
+        "pause between two health samples, 100 to 60000 milliseconds",
+    ),
+    key(
+        "hold_down_seconds",
+        "60",
+        "quiet time before a recovered chip is offered again, 0 to 86400 seconds",
+    ),
+    key(
+        "owner_proof_seconds",
+        "30",
+        "how long kubelet's records must lack a holder before its chip counts as free, 1 to 86400 \
+         seconds",
+    ),
+    key(
+        "records_poll_seconds",
+        "10",
+        "pause between two looks at kubelet's records, 5 to 3600 seconds",
+    ),
+    key(
+        "driver_call_ms",
+        "500",
+        "deadline of one health call per chip, 50 to 30000 milliseconds; a chip that overruns it is \
+         unhealthy until it answers",
+    ),
+    key(
+        "driver_init_seconds",
+        "120",
+        "deadline of the driver's initialisation and enumeration, 1 to 600 seconds",
+    ),
+    key(
+        "driver_grace_seconds",
+        "10",
+        "how long chips keep their last health while the driver as a whole gives no answer, 0 to \
+         600 seconds",
+    ),
+    key("log_format", "human", "human or json; logs go to stderr"),
+    key("log_level", "info", "error, warn, info, debug or trace"),
+];

@@ -1,0 +1,289 @@
+//! The typed configuration.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::domain::ids::ResourceName;
+
+use super::keys::KEYS;
+use super::sources::{ConfigError, Layered, Setting};
+
+/// How chips reach containers, as configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryChoice {
+    /// By what our own container was marked with.
+    Auto,
+    /// Ascend Docker Runtime.
+    DockerRuntime,
+    /// Device nodes.
+    DeviceSpec,
+}
+
+/// Form of the log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Human,
+    /// For programs, one object a line.
+    Json,
+}
+
+/// One run's configuration. Fields are those of the table of keys, in its units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `None` runs without durable state.
+    pub state_dir: Option<PathBuf>,
+    /// Admin socket.
+    pub admin_socket: PathBuf,
+    /// Kubelet's device plugin folder.
+    pub device_plugin_dir: PathBuf,
+    /// Kubelet's pod-resources socket.
+    pub pod_resources_socket: PathBuf,
+    /// Device nodes as the agent sees them; no slash at the end.
+    pub dev_dir: String,
+    /// Device nodes as the runtime sees them; no slash at the end.
+    pub host_dev_dir: String,
+    /// Resource domain.
+    pub resource_domain: String,
+    /// Library exempt from the safety checks.
+    pub trusted_library: Option<PathBuf>,
+    /// Delivery.
+    pub delivery: DeliveryChoice,
+    /// Driver files for containers.
+    pub driver_mounts: bool,
+    /// A5 topology file.
+    pub hccl_topo_file: Option<String>,
+    /// All-cards wait.
+    pub device_wait: Duration,
+    /// Health sampling period.
+    pub health_poll: Duration,
+    /// Hold-down.
+    pub hold_down: Duration,
+    /// Owner proof.
+    pub owner_proof: Duration,
+    /// Kubelet records period.
+    pub records_poll: Duration,
+    /// Per-chip call deadline.
+    pub driver_call: Duration,
+    /// Initialisation deadline.
+    pub driver_init: Duration,
+    /// Grace while the driver is silent.
+    pub driver_grace: Duration,
+    /// Log form.
+    pub log_format: LogFormat,
+    /// Log level.
+    pub log_level: tracing::Level,
+    /// `LD_LIBRARY_PATH` of this process.
+    pub ld_library_path: Option<String>,
+    /// Whether Ascend Docker Runtime marked our container.
+    pub docker_runtime: bool,
+}
+
+impl Config {
+    /// Validates every key.
+    ///
+    /// # Errors
+    /// Names the first bad key with its value, where it came from and what is allowed.
+    pub fn build(layered: &Layered) -> Result<Self, ConfigError> {
+        let read = Reader { layered };
+        let seconds = |key, min, max| read.number(key, min, max).map(Duration::from_secs);
+        let millis = |key, min, max| read.number(key, min, max).map(Duration::from_millis);
+        Ok(Self {
+            state_dir: match read.setting("state_dir").value.as_str() {
+                "none" => None,
+                _ => Some(read.absolute("state_dir")?),
+            },
+            admin_socket: read.socket("admin_socket")?,
+            device_plugin_dir: read.absolute("device_plugin_dir")?,
+            pod_resources_socket: read.socket("pod_resources_socket")?,
+            dev_dir: read.folder("dev_dir")?,
+            host_dev_dir: read.folder("host_dev_dir")?,
+            resource_domain: read.domain("resource_domain")?,
+            trusted_library: read.optional("trusted_library", Reader::absolute)?,
+            delivery: read.choice(
+                "delivery",
+                &[
+                    ("auto", DeliveryChoice::Auto),
+                    ("docker-runtime", DeliveryChoice::DockerRuntime),
+                    ("devicespec", DeliveryChoice::DeviceSpec),
+                ],
+            )?,
+            driver_mounts: read.choice("driver_mounts", &[("true", true), ("false", false)])?,
+            hccl_topo_file: read.optional("hccl_topo_file", Reader::folder)?,
+            device_wait: seconds("device_wait_seconds", 0, 3600)?,
+            health_poll: millis("health_poll_ms", 100, 60_000)?,
+            hold_down: seconds("hold_down_seconds", 0, 86_400)?,
+            owner_proof: seconds("owner_proof_seconds", 1, 86_400)?,
+            records_poll: seconds("records_poll_seconds", 5, 3600)?,
+            driver_call: millis("driver_call_ms", 50, 30_000)?,
+            driver_init: seconds("driver_init_seconds", 1, 600)?,
+            driver_grace: seconds("driver_grace_seconds", 0, 600)?,
+            log_format: read.choice(
+                "log_format",
+                &[("human", LogFormat::Human), ("json", LogFormat::Json)],
+            )?,
+            log_level: read.choice(
+                "log_level",
+                &[
+                    ("error", tracing::Level::ERROR),
+                    ("warn", tracing::Level::WARN),
+                    ("info", tracing::Level::INFO),
+                    ("debug", tracing::Level::DEBUG),
+                    ("trace", tracing::Level::TRACE),
+                ],
+            )?,
+            ld_library_path: layered.ld_library_path.clone(),
+            docker_runtime: layered.docker_runtime,
+        })
+    }
+}
+
+/// A unix socket address holds 108 bytes with the final NUL.
+const SOCKET_PATH_MAX_BYTES: usize = 107;
+
+struct Reader<'a> {
+    layered: &'a Layered,
+}
+
+impl Reader<'_> {
+    fn setting(&self, key: &'static str) -> Setting {
+        debug_assert!(
+            KEYS.iter().any(|known| known.name == key),
+            "{key} is not in the table"
+        );
+        self.layered.setting(key)
+    }
+
+    fn refuse(&self, key: &'static str, expected: impl Into<String>) -> ConfigError {
+        let Setting { value, source } = self.setting(key);
+        let value = value.chars().take(256).collect();
+        ConfigError::Value {
+            key,
+            value,
+            origin: source,
+            expected: expected.into(),
+        }
+    }
+
+    fn number(&self, key: &'static str, min: u64, max: u64) -> Result<u64, ConfigError> {
+        let parsed = self.setting(key).value.trim().parse::<u64>().ok();
+        parsed
+            .filter(|number| (min..=max).contains(number))
+            .ok_or_else(|| self.refuse(key, format!("a whole number from {min} to {max}")))
+    }
+
+    fn absolute(&self, key: &'static str) -> Result<PathBuf, ConfigError> {
+        let path = PathBuf::from(self.setting(key).value);
+        if path.is_absolute() {
+            Ok(path)
+        } else {
+            Err(self.refuse(key, "an absolute path, beginning with /"))
+        }
+    }
+
+    fn socket(&self, key: &'static str) -> Result<PathBuf, ConfigError> {
+        let path = self.absolute(key)?;
+        if path.as_os_str().len() > SOCKET_PATH_MAX_BYTES {
+            let limit = format!("at most {SOCKET_PATH_MAX_BYTES} bytes, the limit of unix sockets");
+            return Err(self.refuse(key, limit));
+        }
+        Ok(path)
+    }
+
+    fn folder(&self, key: &'static str) -> Result<String, ConfigError> {
+        self.absolute(key)?;
+        Ok(self.setting(key).value.trim_end_matches('/').to_owned())
+    }
+
+    fn domain(&self, key: &'static str) -> Result<String, ConfigError> {
+        let domain = self.setting(key).value;
+        match ResourceName::new(format!("{domain}/x")) {
+            Ok(_) => Ok(domain),
+            Err(cause) => Err(self.refuse(key, cause.to_string())),
+        }
+    }
+
+    fn optional<T>(
+        &self,
+        key: &'static str,
+        parse: impl Fn(&Self, &'static str) -> Result<T, ConfigError>,
+    ) -> Result<Option<T>, ConfigError> {
+        if self.setting(key).value.is_empty() {
+            Ok(None)
+        } else {
+            parse(self, key).map(Some)
+        }
+    }
+
+    fn choice<T: Copy>(&self, key: &'static str, allowed: &[(&str, T)]) -> Result<T, ConfigError> {
+        let value = self.setting(key).value;
+        allowed
+            .iter()
+            .find(|(name, _)| *name == value)
+            .map(|(_, choice)| *choice)
+            .ok_or_else(|| {
+                let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+                self.refuse(key, format!("one of {}", names.join(", ")))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sources::Environment;
+    use super::*;
+
+    struct Nothing;
+
+    impl Environment for Nothing {
+        fn variables(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+            Vec::new()
+        }
+    }
+
+    fn build(flags: &[(&'static str, &str)]) -> Result<Config, ConfigError> {
+        let flags: Vec<_> = flags
+            .iter()
+            .map(|(key, value)| (*key, (*value).to_owned()))
+            .collect();
+        Config::build(&Layered::gather(None, &Nothing, &flags).expect("gathered"))
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        let config = build(&[]).expect("valid");
+        assert_eq!(config.state_dir, Some(PathBuf::from("/var/lib/ascend")));
+        assert_eq!(config.hold_down, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_its_source_and_what_is_allowed() {
+        for (key, value, part) in [
+            ("health_poll_ms", "5", "from 100 to 60000"),
+            ("health_poll_ms", "fast", "from 100 to 60000"),
+            ("state_dir", "relative", "absolute path"),
+            ("delivery", "cdi", "one of auto"),
+            ("driver_mounts", "yes", "one of true, false"),
+            ("resource_domain", "Huawei.com", "DNS subdomain"),
+            (
+                "admin_socket",
+                &format!("/{}", "x".repeat(120)),
+                "107 bytes",
+            ),
+        ] {
+            let text = build(&[(key, value)]).expect_err("refused").to_string();
+            let flag = format!("--{}", key.replace('_', "-"));
+            assert!(
+                text.contains(key) && text.contains(part) && text.contains(&flag),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn none_means_no_state_folder_and_slashes_at_the_end_go() {
+        let config = build(&[("state_dir", "none"), ("dev_dir", "/host/dev/")]).expect("valid");
+        assert_eq!(config.state_dir, None);
+        assert_eq!(config.dev_dir, "/host/dev");
+    }
+}

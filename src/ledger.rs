@@ -1,0 +1,18 @@
+//! The truth in memory: which container holds which chip, rebuilt from the journal and compared with
+//! what the driver and kubelet say.
+//!
+//! Pure: imports `domain` and level 1 only; time, ids and views are arguments. Every change is first
+//! a value (`GrantPlan`, `Findings`), which the owner task makes durable before it is applied.
+//! Invariants: a chip has at most one holder, a plugin device id has at most one holder, and both
+//! hold after every step (`violations`). The drawback of values before effects is that each change
+//! is written twice, once as a plan and once as its application.
+
+mod book;
+mod grant;
+mod observe;
+mod rebuild;
+
+pub use book::{ChipEntry, ChipVerdict, Held, Ledger, Place, Withheld};
+pub use grant::{Asked, Decision, GrantPlan, GrantStep};
+pub use observe::{Findings, OWNER_PROOF, ObserveContext};
+pub use rebuild::Naming;

@@ -1,0 +1,266 @@
+//! The ledger's state, its invariants and the list it offers to kubelet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::allocation::Allocation;
+use crate::domain::chip::Chip;
+use crate::domain::ids::{AllocationId, DieId, PluginDeviceId, ResourceName};
+use crate::domain::kubelet_view::CheckpointVersion;
+use crate::domain::offer::OfferedDevice;
+use crate::domain::time::BootTime;
+
+/// The ledger. One task owns it.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    pub(super) chips: BTreeMap<DieId, ChipEntry>,
+    pub(super) places: BTreeMap<PluginDeviceId, Place>,
+    pub(super) held: BTreeMap<AllocationId, Held>,
+    pub(super) frozen: BTreeMap<DieId, String>,
+}
+
+/// A chip this agent has met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChipEntry {
+    /// Facts of the last inventory that had it.
+    pub chip: Chip,
+    /// False while the last complete inventory lacked it.
+    pub present: bool,
+}
+
+/// A plugin device id of this run, and the chip behind it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Resource it is offered under.
+    pub resource: ResourceName,
+    /// The chip; `None` while no chip answers to the number.
+    pub die: Option<DieId>,
+}
+
+/// A held chip with what this run saw of its holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The durable record.
+    pub record: Allocation,
+    /// When the grant was answered, or when this run took the record over: older views prove nothing.
+    pub answered: BootTime,
+    /// The checkpoint file's version at that moment: the same version cannot show the grant.
+    pub checkpoint_then: Option<CheckpointVersion>,
+    /// True once kubelet's records of the running kubelet showed the grant.
+    pub known_to_kubelet: bool,
+    /// True when kubelet restarted since the grant was last shown.
+    pub kubelet_restarted: bool,
+    /// Why the id is not offered although its chip may be well: kubelet does not know of the grant.
+    pub withheld: Option<Withheld>,
+    /// Since when kubelet's records lack it, without a gap.
+    pub absence: Option<Absence>,
+    /// False for a record that the store refused to take; it is written with the next batch.
+    pub durable: bool,
+}
+
+/// Why a held id that kubelet does not know of is not offered (rule L-10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// Pod-resources lists the holder's pod.
+    OwnerAlive,
+    /// The holder is not proven gone yet.
+    OwnerUnknown,
+}
+
+/// Evidence, so far, that a holder is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// Begin of the first List that lacked it.
+    pub since: BootTime,
+    /// Version of the checkpoint when that List was begun: a later version was written after it.
+    pub checkpoint_then: Option<CheckpointVersion>,
+    /// True once a later version of the checkpoint lacked it too.
+    pub checkpoint_agrees: bool,
+    /// When kubelet may next be asked to write its checkpoint anew.
+    pub next_refresh: BootTime,
+    /// Pause after that request; doubles.
+    pub refresh_pause: Duration,
+}
+
+impl Held {
+    pub(super) fn new(
+        record: Allocation,
+        answered: BootTime,
+        checkpoint_then: Option<CheckpointVersion>,
+    ) -> Self {
+        Self {
+            record,
+            answered,
+            checkpoint_then,
+            known_to_kubelet: false,
+            kubelet_restarted: false,
+            withheld: None,
+            absence: None,
+            durable: true,
+        }
+    }
+}
+
+/// Health's word on a chip, as the offer needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChipVerdict {
+    /// May be granted.
+    Healthy,
+    /// Must not be granted, with the reason for people.
+    Unhealthy(String),
+}
+
+impl Ledger {
+    /// The chips met so far.
+    #[must_use]
+    pub fn chips(&self) -> &BTreeMap<DieId, ChipEntry> {
+        &self.chips
+    }
+
+    /// The held chips.
+    #[must_use]
+    pub fn held(&self) -> &BTreeMap<AllocationId, Held> {
+        &self.held
+    }
+
+    /// The plugin device ids of this run.
+    #[must_use]
+    pub fn places(&self) -> &BTreeMap<PluginDeviceId, Place> {
+        &self.places
+    }
+
+    /// Chips for which nothing is granted because an invariant broke.
+    #[must_use]
+    pub fn frozen(&self) -> &BTreeMap<DieId, String> {
+        &self.frozen
+    }
+
+    /// Who holds a plugin device id.
+    #[must_use]
+    pub fn holder_of_id(&self, id: &PluginDeviceId) -> Option<&Held> {
+        self.held
+            .values()
+            .find(|held| held.record.plugin_device_id == *id)
+    }
+
+    /// Who holds a chip.
+    #[must_use]
+    pub fn holder_of_die(&self, die: DieId) -> Option<&Held> {
+        self.held.values().find(|held| held.record.die == die)
+    }
+
+    /// Dies in use by the ledger's word.
+    #[must_use]
+    pub fn held_dies(&self) -> BTreeSet<DieId> {
+        self.held.values().map(|held| held.record.die).collect()
+    }
+
+    /// The complete list for kubelet. A held id never leaves it; an id follows its die, so that a held
+    /// id whose number now belongs to another die is not granted again.
+    #[must_use]
+    pub fn offer(
+        &self,
+        verdict: impl Fn(DieId) -> ChipVerdict,
+    ) -> BTreeMap<ResourceName, Vec<OfferedDevice>> {
+        let holder_by_id: BTreeMap<&PluginDeviceId, &Held> = self
+            .held
+            .values()
+            .map(|held| (&held.record.plugin_device_id, held))
+            .collect();
+        let holder_by_die: BTreeMap<DieId, &Held> = self
+            .held
+            .values()
+            .map(|held| (held.record.die, held))
+            .collect();
+        let mut resources: BTreeMap<ResourceName, Vec<OfferedDevice>> = BTreeMap::new();
+        for (id, place) in &self.places {
+            let holder = holder_by_id.get(id).copied();
+            let fault = match (place.die, holder) {
+                (None, None) => Some("the driver does not list this chip".to_owned()),
+                (None, Some(held)) => Some(format!(
+                    "the driver does not list this chip; held by {}",
+                    held.record.owner
+                )),
+                (Some(die), Some(held)) if held.record.die != die => Some(format!(
+                    "held by {} for chip {}, which has another number now",
+                    held.record.owner, held.record.die
+                )),
+                (Some(_), Some(held)) if held.withheld.is_some() => Some(format!(
+                    "last held by {}, which kubelet no longer knows and which is not proven gone",
+                    held.record.owner
+                )),
+                (Some(die), None) => holder_by_die.get(&die).map(|held| {
+                    format!(
+                        "its chip is held by {} as {}",
+                        held.record.owner, held.record.plugin_device_id
+                    )
+                }),
+                (Some(_), Some(_)) => None,
+            };
+            let fault = fault.or_else(|| {
+                let die = place.die?;
+                if let Some(why) = self.frozen.get(&die) {
+                    return Some(format!("withheld: {why}"));
+                }
+                match verdict(die) {
+                    ChipVerdict::Healthy => None,
+                    ChipVerdict::Unhealthy(reason) => Some(reason),
+                }
+            });
+            let numa_nodes = place
+                .die
+                .and_then(|die| self.chips.get(&die))
+                .map(|entry| entry.chip.numa_nodes.clone())
+                .unwrap_or_default();
+            resources
+                .entry(place.resource.clone())
+                .or_default()
+                .push(OfferedDevice {
+                    id: id.clone(),
+                    healthy: fault.is_none(),
+                    numa_nodes,
+                    reason: fault.unwrap_or_default(),
+                });
+        }
+        resources
+    }
+
+    /// Every broken invariant, as text per die. Empty in any state this room can reach by itself.
+    #[must_use]
+    pub fn violations(&self) -> BTreeMap<DieId, String> {
+        let mut found = BTreeMap::new();
+        let mut by_die: BTreeMap<DieId, AllocationId> = BTreeMap::new();
+        let mut by_id: BTreeMap<&PluginDeviceId, AllocationId> = BTreeMap::new();
+        for (key, held) in &self.held {
+            let record = &held.record;
+            if let Some(other) = by_die.insert(record.die, *key) {
+                found.insert(
+                    record.die,
+                    format!("allocations {other} and {key} both hold it"),
+                );
+            }
+            if let Some(other) = by_id.insert(&record.plugin_device_id, *key) {
+                found.insert(
+                    record.die,
+                    format!(
+                        "allocations {other} and {key} both hold the id {}",
+                        record.plugin_device_id
+                    ),
+                );
+            }
+        }
+        found
+    }
+
+    /// Stops grants for chips with a broken invariant, keeping everything; returns the new ones. A
+    /// frozen chip is never repaired by destroying: a person looks at it, or a restart rebuilds.
+    pub fn freeze_violations(&mut self) -> BTreeMap<DieId, String> {
+        let fresh: BTreeMap<DieId, String> = self
+            .violations()
+            .into_iter()
+            .filter(|(die, _)| !self.frozen.contains_key(die))
+            .collect();
+        self.frozen.extend(fresh.clone());
+        fresh
+    }
+}

@@ -1,0 +1,455 @@
+//! Comparing the ledger with kubelet's records: who is confirmed, who is gone, who was missed.
+//!
+//! Kubelet's views lag behind its grants and are partial while it starts, so one look proves
+//! presence but never absence. Proof of absence (rule L-2) takes: a List begun after the answer, a
+//! checkpoint written after that List, no process on the chip, and 30 s of boot time within this run
+//! without a contrary sign. A view that could not be had neither proves nor disproves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::allocation::{Allocation, Origin, Owner, ReleaseCause};
+use crate::domain::history::HistoryEvent;
+use crate::domain::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName};
+use crate::domain::kubelet_view::{
+    CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName,
+};
+use crate::domain::time::{BootTime, Stamp};
+
+use super::book::{Absence, Held, Ledger, Withheld};
+
+/// How long a holder must stay absent before its chip counts as free.
+pub const OWNER_PROOF: Duration = Duration::from_secs(30);
+
+/// First pause between two requests to kubelet to write its checkpoint anew; doubles up to the cap,
+/// because an ordinary init container may rightly stand in the checkpoint alone for hours.
+const REFRESH_FIRST: Duration = Duration::from_secs(2);
+const REFRESH_CAP: Duration = Duration::from_secs(600);
+
+/// Proof time while pod-resources lists no pod at all, which is also what kubelet answers before its
+/// sources are ready; long enough for any start of kubelet.
+const EMPTY_LIST_PROOF: Duration = Duration::from_secs(600);
+
+/// What one comparison needs to know.
+#[derive(Clone, Copy, Debug)]
+pub struct ObserveContext<'a> {
+    /// Now.
+    pub at: Stamp,
+    /// Owner proof time, normally [`OWNER_PROOF`].
+    pub proof: Duration,
+    /// Pod-resources, when it answered.
+    pub census: Option<&'a PodCensus>,
+    /// The checkpoint: outer `None` when it could not be read, inner `None` when there is no file.
+    pub checkpoint: Option<Option<&'a CheckpointView>>,
+    /// Version of the checkpoint file just before the List was begun.
+    pub checkpoint_before: Option<CheckpointVersion>,
+    /// Chips with living processes.
+    pub occupied: &'a BTreeSet<DieId>,
+}
+
+/// What a comparison found; to be made durable, then applied.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Grants that kubelet's records show, with what is known of the owner now.
+    pub confirmed: Vec<(AllocationId, Owner)>,
+    /// Holders kubelet knows and the ledger did not.
+    pub adopted: Vec<Allocation>,
+    /// Holders proven gone.
+    pub released: Vec<AllocationId>,
+    /// Kubelet should be made to write its checkpoint anew.
+    pub refresh: bool,
+    /// Ids whose withholding changed, so that the list must be published.
+    pub offer_changed: bool,
+    /// Holders that could not be adopted because no chip answers to their id: one line each.
+    pub unplaced: Vec<String>,
+}
+
+impl Findings {
+    /// True when nothing has to be made durable.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.confirmed.is_empty() && self.adopted.is_empty() && self.released.is_empty()
+    }
+}
+
+impl Ledger {
+    /// Kubelet restarted: what the former one knew proves nothing about this one, and every wait
+    /// starts anew (rules L-10, L-11, L-13).
+    pub fn kubelet_restarted(&mut self) {
+        for held in self.held.values_mut() {
+            held.known_to_kubelet = false;
+            held.kubelet_restarted = true;
+            held.absence = None;
+        }
+    }
+
+    /// Compares with kubelet's records. Evidence is noted at once; changes of records come back as
+    /// findings.
+    pub fn observe(
+        &mut self,
+        context: &ObserveContext<'_>,
+        mut new_ids: impl FnMut() -> (AllocationId, GrantId),
+    ) -> Findings {
+        let sights = Sights::of(context);
+        let mut findings = Findings::default();
+        for (key, held) in &mut self.held {
+            let sight = sights.sight(held);
+            let withheld_before = held.withheld;
+            if sight.listed.is_some() || sight.checkpointed.is_some() {
+                note_presence(held, &sight, context, *key, &mut findings);
+            } else {
+                note_absence(held, &sights, context, *key, &mut findings);
+            }
+            findings.offer_changed |= held.withheld != withheld_before;
+        }
+        self.find_unknown_holders(&sights, context, &mut new_ids, &mut findings);
+        findings
+    }
+
+    fn find_unknown_holders(
+        &self,
+        sights: &Sights<'_>,
+        context: &ObserveContext<'_>,
+        new_ids: &mut impl FnMut() -> (AllocationId, GrantId),
+        findings: &mut Findings,
+    ) {
+        let mut dies: BTreeSet<DieId> = self.held_dies();
+        for (key, owner) in sights.holders() {
+            let (resource, id) = key;
+            if self.holder_of_id(id).is_some() {
+                continue;
+            }
+            let die = sights
+                .device_node(resource, id)
+                .and_then(|phy| {
+                    self.chips
+                        .values()
+                        .find(|entry| entry.present && entry.chip.phy == phy)
+                        .map(|entry| entry.chip.die)
+                })
+                .or_else(|| self.places.get(id).and_then(|place| place.die));
+            let chip = die.and_then(|die| self.chips.get(&die));
+            let Some(entry) = chip.filter(|entry| dies.insert(entry.chip.die)) else {
+                findings
+                    .unplaced
+                    .push(format!("{id} of {resource}, held by {owner}"));
+                continue;
+            };
+            let (id_new, grant) = new_ids();
+            findings.adopted.push(Allocation {
+                id: id_new,
+                grant,
+                resource: resource.clone(),
+                plugin_device_id: id.clone(),
+                die: entry.chip.die,
+                phy: entry.chip.phy,
+                origin: Origin::Adopted,
+                granted: context.at,
+                confirmed: true,
+                owner,
+            });
+        }
+    }
+
+    /// The durable form of findings: records to write, records to remove, history.
+    #[must_use]
+    pub fn findings_to_batch(
+        &self,
+        findings: &Findings,
+    ) -> (Vec<Allocation>, Vec<AllocationId>, Vec<HistoryEvent>) {
+        let mut put = Vec::new();
+        let mut events = Vec::new();
+        for (id, owner) in &findings.confirmed {
+            let Some(record) = self.record(*id) else {
+                continue;
+            };
+            put.push(Allocation {
+                confirmed: true,
+                owner: owner.clone(),
+                ..record.clone()
+            });
+            events.push(HistoryEvent::Confirmed {
+                allocation: *id,
+                die: record.die,
+                owner: owner.clone(),
+            });
+        }
+        for record in &findings.adopted {
+            put.push(record.clone());
+            events.push(HistoryEvent::Adopted {
+                allocation: record.clone(),
+            });
+        }
+        for id in &findings.released {
+            let Some(record) = self.record(*id) else {
+                continue;
+            };
+            events.push(HistoryEvent::Released {
+                allocation: record.clone(),
+                cause: ReleaseCause::ProvenGone,
+            });
+        }
+        put.extend(
+            self.held
+                .values()
+                .filter(|held| !held.durable)
+                .map(|held| held.record.clone()),
+        );
+        (put, findings.released.clone(), events)
+    }
+
+    /// Applies findings. When the store refused them (`durable` false), holders are still taken on,
+    /// because forgetting one is worse than an unwritten record; nothing is released or confirmed.
+    pub fn apply_findings(&mut self, findings: &Findings, durable: bool, now: BootTime) {
+        for record in &findings.adopted {
+            let mut held = Held::new(record.clone(), now, None);
+            held.known_to_kubelet = true;
+            held.durable = durable;
+            self.held.insert(record.id, held);
+        }
+        if !durable {
+            return;
+        }
+        for held in self.held.values_mut() {
+            held.durable = true;
+        }
+        for (id, owner) in &findings.confirmed {
+            if let Some(held) = self.held.get_mut(id) {
+                held.record.confirmed = true;
+                held.record.owner = owner.clone();
+            }
+        }
+        for id in &findings.released {
+            self.held.remove(id);
+        }
+    }
+}
+
+fn note_presence(
+    held: &mut Held,
+    sight: &Sight<'_>,
+    context: &ObserveContext<'_>,
+    key: AllocationId,
+    findings: &mut Findings,
+) {
+    held.known_to_kubelet = true;
+    held.withheld = None;
+    let owner = sight.owner(&held.record.owner);
+    if !held.record.confirmed || owner != held.record.owner {
+        findings.confirmed.push((key, owner));
+    }
+    let fresh = context.census.filter(|census| census.begun > held.answered);
+    let Some(census) = fresh.filter(|_| sight.listed.is_none()) else {
+        held.absence = None;
+        return;
+    };
+    // The checkpoint alone still shows it: an ordinary init container, or an entry kubelet has not
+    // rewritten since the pod went. Only a rewrite tells, and the proof begins anew with it.
+    let absence = held
+        .absence
+        .get_or_insert_with(|| first_absence(census.begun, context));
+    absence.checkpoint_agrees = false;
+    absence.since = census.begun;
+    absence.checkpoint_then = context.checkpoint_before;
+    request_refresh(absence, context.at.boot_time, findings);
+}
+
+fn note_absence(
+    held: &mut Held,
+    sights: &Sights<'_>,
+    context: &ObserveContext<'_>,
+    key: AllocationId,
+    findings: &mut Findings,
+) {
+    if !held.known_to_kubelet {
+        withhold_forgotten(held, sights, context);
+    }
+    let fresh = context.census.filter(|census| census.begun > held.answered);
+    let Some(census) = fresh else { return };
+    let alive = held.withheld == Some(Withheld::OwnerAlive);
+    if alive || context.occupied.contains(&held.record.die) {
+        held.absence = None;
+        return;
+    }
+    let Some(file) = context.checkpoint else {
+        return;
+    };
+    let absence = held
+        .absence
+        .get_or_insert_with(|| first_absence(census.begun, context));
+    if file.map(|view| view.version) != absence.checkpoint_then {
+        absence.checkpoint_agrees = true;
+    }
+    if !absence.checkpoint_agrees {
+        request_refresh(absence, context.at.boot_time, findings);
+        return;
+    }
+    let needed = if census.pods.is_empty() {
+        context.proof.max(EMPTY_LIST_PROOF)
+    } else {
+        context.proof
+    };
+    if context.at.boot_time.since(absence.since) >= needed {
+        findings.released.push(key);
+    }
+}
+
+/// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
+/// the container runs on, and would then take the id for free.
+fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
+    let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
+    held.withheld = if sights.owner_is_alive(&held.record) {
+        Some(Withheld::OwnerAlive)
+    } else if held.kubelet_restarted {
+        Some(Withheld::OwnerUnknown)
+    } else if census_told {
+        None
+    } else if context.checkpoint.is_some() {
+        Some(Withheld::OwnerUnknown)
+    } else {
+        held.withheld
+    };
+}
+
+fn first_absence(since: BootTime, context: &ObserveContext<'_>) -> Absence {
+    Absence {
+        since,
+        checkpoint_then: context.checkpoint_before,
+        checkpoint_agrees: false,
+        next_refresh: context.at.boot_time,
+        refresh_pause: REFRESH_FIRST,
+    }
+}
+
+fn request_refresh(absence: &mut Absence, now: BootTime, findings: &mut Findings) {
+    if now < absence.next_refresh {
+        return;
+    }
+    findings.refresh = true;
+    absence.next_refresh = now.plus(absence.refresh_pause);
+    absence.refresh_pause = (absence.refresh_pause * 2).min(REFRESH_CAP);
+}
+
+type HolderKey<'a> = (&'a ResourceName, &'a PluginDeviceId);
+
+/// Kubelet's records, indexed.
+struct Sights<'a> {
+    census: Option<&'a PodCensus>,
+    listed: BTreeMap<HolderKey<'a>, &'a Holding>,
+    checkpointed: BTreeMap<HolderKey<'a>, (&'a CheckpointEntry, CheckpointVersion)>,
+}
+
+/// Where kubelet's records show one grant.
+struct Sight<'a> {
+    listed: Option<&'a Holding>,
+    checkpointed: Option<&'a CheckpointEntry>,
+}
+
+impl Sight<'_> {
+    fn owner(&self, known: &Owner) -> Owner {
+        let mut owner = known.clone();
+        if let Some(holding) = self.listed {
+            owner.namespace = Some(holding.pod.namespace.clone());
+            owner.pod = Some(holding.pod.name.clone());
+            owner.container = Some(holding.container.clone());
+        }
+        if let Some(entry) = self.checkpointed {
+            owner.pod_uid = Some(entry.pod_uid.clone());
+            if self.listed.is_none() && owner.container.is_none() {
+                owner.container = Some(entry.container.clone());
+            }
+        }
+        owner
+    }
+}
+
+impl<'a> Sights<'a> {
+    fn of(context: &ObserveContext<'a>) -> Self {
+        let mut sights = Self {
+            census: context.census,
+            listed: BTreeMap::new(),
+            checkpointed: BTreeMap::new(),
+        };
+        for holding in context.census.iter().flat_map(|census| &census.holdings) {
+            for id in &holding.ids {
+                sights.listed.insert((&holding.resource, id), holding);
+            }
+        }
+        if let Some(Some(view)) = context.checkpoint {
+            for entry in &view.entries {
+                for id in &entry.ids {
+                    sights
+                        .checkpointed
+                        .insert((&entry.resource, id), (entry, view.version));
+                }
+            }
+        }
+        sights
+    }
+
+    /// Evidence about one grant; views older than its answer do not count.
+    fn sight(&self, held: &Held) -> Sight<'a> {
+        let key = (&held.record.resource, &held.record.plugin_device_id);
+        let fresh_list = self
+            .census
+            .is_some_and(|census| census.begun > held.answered);
+        Sight {
+            listed: self.listed.get(&key).copied().filter(|_| fresh_list),
+            checkpointed: self
+                .checkpointed
+                .get(&key)
+                .filter(|(_, version)| held.checkpoint_then != Some(*version))
+                .map(|(entry, _)| *entry),
+        }
+    }
+
+    /// Every id kubelet shows as held. Where pod-resources and the checkpoint both answered, the name
+    /// comes from the first and the UID from the second.
+    fn holders(&self) -> BTreeMap<HolderKey<'a>, Owner> {
+        let keys: BTreeSet<HolderKey<'a>> = self
+            .listed
+            .keys()
+            .chain(self.checkpointed.keys())
+            .copied()
+            .collect();
+        keys.into_iter()
+            .map(|key| {
+                let sight = Sight {
+                    listed: self.listed.get(&key).copied(),
+                    checkpointed: self.checkpointed.get(&key).map(|(entry, _)| *entry),
+                };
+                (key, sight.owner(&Owner::default()))
+            })
+            .collect()
+    }
+
+    /// The device node that kubelet's cached answer names, when the entry holds a single chip: with
+    /// several, the pairing of ids and nodes is not on record.
+    fn device_node(&self, resource: &ResourceName, id: &PluginDeviceId) -> Option<PhyId> {
+        let (entry, _) = self.checkpointed.get(&(resource, id))?;
+        match (entry.ids.len(), entry.device_nodes.len()) {
+            (1, 1) => entry.device_nodes.first().copied(),
+            _ => None,
+        }
+    }
+
+    /// True when pod-resources lists the recorded pod, and not with other chips in the same place:
+    /// a pod of the same name that was given others is a successor.
+    fn owner_is_alive(&self, record: &Allocation) -> bool {
+        let (Some(census), Some(namespace), Some(name)) =
+            (self.census, &record.owner.namespace, &record.owner.pod)
+        else {
+            return false;
+        };
+        let pod = PodName {
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        let succeeded = census.holdings.iter().any(|holding| {
+            holding.pod == pod
+                && Some(&holding.container) == record.owner.container.as_ref()
+                && holding.resource == record.resource
+        });
+        census.pods.contains(&pod) && !succeeded
+    }
+}
