@@ -1,0 +1,74 @@
+//! The caller's memory. Only C makes these values, so what the interface demands of C holds.
+
+use std::ffi::c_char;
+use std::ptr::NonNull;
+
+use crate::wire::{Failure, ReturnCode};
+
+/// A pointer the caller passed for an answer; may be null.
+#[repr(transparent)]
+pub(super) struct Out<T>(*mut T);
+
+/// A pointer that is not null.
+pub(super) struct Place<T>(NonNull<T>);
+
+impl<T> Out<T> {
+    /// The place to write to.
+    ///
+    /// # Errors
+    /// The caller passed null.
+    pub(super) fn place(self) -> Result<Place<T>, Failure> {
+        NonNull::new(self.0)
+            .map(Place)
+            .ok_or(Failure(ReturnCode::INVALID_PARAMETER))
+    }
+}
+
+impl<T> Place<T> {
+    /// Writes the answer.
+    pub(super) fn write(&self, value: T) {
+        // SAFETY: a `Place` comes from C only, which promises one aligned, writable `T` there for
+        // as long as the call lasts; that it is not null was checked.
+        unsafe { self.0.write(value) }
+    }
+}
+
+impl<T: Copy> Place<T> {
+    /// Writes a list. The interface promises room for as many: by the length argument, which the
+    /// caller of this function has compared, or by a fixed number in the contract.
+    pub(super) fn write_list(&self, values: &[T]) {
+        for (index, value) in values.iter().enumerate() {
+            // SAFETY: C promises room for all of `values` in one array, so the address is inside.
+            let slot = unsafe { self.0.add(index) };
+            // SAFETY: as above, and C promises that the array is writable during the call.
+            unsafe { slot.write(*value) };
+        }
+    }
+}
+
+impl Place<c_char> {
+    /// Writes a text with its end mark, cut to `capacity` bytes.
+    pub(super) fn write_text(&self, text: &str, capacity: usize) {
+        let room = capacity.saturating_sub(1);
+        let mut bytes: Vec<c_char> = text.bytes().take(room).map(as_char).collect();
+        bytes.push(0);
+        self.write_list(&bytes);
+    }
+}
+
+/// The text in a field of fixed size. One that fills the field has no end mark, as in the
+/// real library.
+pub(super) fn field<const SIZE: usize>(text: &str) -> [u8; SIZE] {
+    let mut bytes = text.bytes();
+    std::array::from_fn(|_| bytes.next().unwrap_or(0))
+}
+
+/// The same for a field of C characters.
+pub(super) fn char_field<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
+    field(text).map(as_char)
+}
+
+/// C characters are signed on one architecture and not on the other.
+fn as_char(byte: u8) -> c_char {
+    c_char::from_ne_bytes([byte])
+}

@@ -1,0 +1,73 @@
+//! The state of the simulated machine and every rule by which it changes or answers.
+//!
+//! No input or output here: the daemon locks one `Hardware`, passes calls, control requests and
+//! the time in, and takes answers, wanted device nodes and the state to save out.
+//! Invariants: a chip is known by its slot for as long as the machine exists, and phy numbers are
+//! unique among the chips not removed. Logic numbers are dense and computed, never stored.
+
+mod answers;
+mod calls;
+mod control;
+mod events;
+mod injection;
+mod machine;
+mod numbering;
+mod readings;
+mod saved;
+mod status;
+
+use std::collections::BTreeMap;
+
+pub(crate) use calls::CallReport;
+pub(crate) use control::ControlError;
+pub(crate) use events::{Inbox, ReadEvent};
+pub(crate) use saved::{Saved, SavedError};
+pub(crate) use status::Status;
+
+use crate::profile::Profile;
+use crate::wire::Process;
+use calls::Calls;
+use events::Events;
+use injection::Injection;
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct Hardware {
+    profile: Profile,
+    boot: String,
+    boots: u32,
+    cards: Vec<Card>,
+    chips: Vec<Chip>,
+    upgrading: bool,
+    replacements: u32,
+    injection: Injection,
+    /// Counters and attached processes.
+    pub(crate) calls: Calls,
+    /// Subscribers, readers and the last events.
+    pub(crate) events: Events,
+}
+
+#[derive(Debug)]
+struct Card {
+    id: i32,
+    removed: bool,
+    hidden: bool,
+    init_fails: bool,
+}
+
+#[derive(Debug)]
+struct Chip {
+    card: usize,
+    device: i32,
+    phy: u32,
+    logic_rank: u32,
+    serial: String,
+    die: [u32; 5],
+    bdf: [u32; 4],
+    numa: u32,
+    lost: bool,
+    health: u32,
+    codes: Vec<u32>,
+    processes: Vec<Process>,
+    fixed: BTreeMap<String, i64>,
+}

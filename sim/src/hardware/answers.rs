@@ -1,0 +1,337 @@
+//! What the machine answers to a driver call.
+
+use std::time::Duration;
+
+use super::{Chip, Hardware};
+use crate::clock::Moment;
+use crate::wire::{
+    Answer, Call, ChipQuery, EccCounts, Failure, Query, ReturnCode, Unit, generation_of,
+};
+
+const DIE_NDIE: u32 = 0;
+const DIE_DDIE: u32 = 2;
+const HIGHEST_ECC_TYPE: u32 = 5;
+const HIGHEST_FREQUENCY_TYPE: u32 = 12;
+const UTILIZATION_MEMORY: i32 = 1;
+const FULL_PERCENT: i64 = 100;
+const UNKNOWN_WORD: i64 = 0xFFFF_FFFF;
+/// Mainboards whose cards have no partner.
+const MAINBOARDS_WITHOUT_BROTHERS: [u32; 2] = [0x1C, 0x1D];
+
+type Answered = Result<Answer, Failure>;
+
+const NOT_SUPPORTED: Failure = Failure(ReturnCode::NOT_SUPPORTED);
+const INVALID_PARAMETER: Failure = Failure(ReturnCode::INVALID_PARAMETER);
+
+impl Hardware {
+    /// Whether a hang rule holds the call now.
+    pub(crate) fn is_held(&self, call: &Call) -> bool {
+        self.injection
+            .is_held(&call.symbol, &self.chips_of(call.unit))
+    }
+
+    /// How long a latency rule delays the call.
+    pub(crate) fn delay(&self, call: &Call) -> Option<Duration> {
+        self.injection
+            .delay(&call.symbol, &self.chips_of(call.unit))
+    }
+
+    /// Whether the call is let through to the hardware.
+    ///
+    /// # Errors
+    /// A fault rule, the wrong generation, a stale table, or the library's own reason refuses it.
+    pub(crate) fn admit(&mut self, call: &Call, now: Moment) -> Result<(), Failure> {
+        if self.upgrading {
+            return Err(Failure(ReturnCode::UPGRADING));
+        }
+        let chips = self.chips_of(call.unit);
+        if let Some(code) = self.injection.code(&call.symbol, &chips, now.instant) {
+            return Err(Failure(code));
+        }
+        if generation_of(&call.symbol) != self.profile.api {
+            return Err(NOT_SUPPORTED);
+        }
+        if let Some(code) = call.refuse {
+            return Err(Failure(code));
+        }
+        if matches!(call.query, Query::Pass | Query::Init) {
+            return Ok(());
+        }
+        if self.profile.unsupported.contains(&call.symbol) {
+            return Err(NOT_SUPPORTED);
+        }
+        if call.boot.as_deref().is_some_and(|boot| boot != self.boot) {
+            return Err(Failure(ReturnCode::INNER_ERROR));
+        }
+        self.admit_unit(call, &chips)
+    }
+
+    /// A chip off the bus answers "not ready", which two calls turn into their catch-all code.
+    fn admit_unit(&self, call: &Call, chips: &[usize]) -> Result<(), Failure> {
+        let answers =
+            |slot: &usize| self.is_enumerated(*slot) && self.chip(*slot).is_some_and(|c| !c.lost);
+        let not_about_presence = matches!(call.query, Query::Subscribe(_) | Query::FaultEvent(..));
+        if call.unit.is_none() || not_about_presence || chips.iter().any(answers) {
+            return Ok(());
+        }
+        let hides_cause = matches!(
+            call.query,
+            Query::Chip(ChipQuery::ErrorCodes | ChipQuery::Voltage)
+        );
+        let code = if hides_cause {
+            ReturnCode::INNER_ERROR
+        } else {
+            ReturnCode::NOT_READY
+        };
+        Err(Failure(code))
+    }
+
+    /// The answer to an admitted call. Subscriptions and event reads are the daemon's.
+    ///
+    /// # Errors
+    /// The code the library returns instead of a value.
+    pub(crate) fn answer(&self, call: &Call, now: Moment) -> Answered {
+        let versions = &self.profile.versions;
+        match call.query {
+            Query::Pass | Query::Subscribe(_) | Query::FaultEvent(..) => Ok(Answer::Nothing),
+            Query::Init => Ok(Answer::Snapshot(self.snapshot())),
+            Query::LibraryVersion => Ok(Answer::Text(versions.dcmi.clone())),
+            Query::DriverVersion => Ok(Answer::Text(versions.driver.clone())),
+            Query::ErrorText(code) => Ok(Answer::Text(format!("simulated fault {code:#010X}"))),
+            Query::Chip(query) => {
+                let first = self.chips_of(call.unit).first().copied();
+                let chip = first
+                    .and_then(|slot| self.chip(slot))
+                    .ok_or(INVALID_PARAMETER)?;
+                match call.unit {
+                    Some(Unit::Mcu(_)) => self.answer_mcu(chip, query, now),
+                    Some(Unit::Chip(_) | Unit::Card(_)) | None => {
+                        self.answer_chip(chip, query, now)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The microcontroller of a card; `chip` is the card's first.
+    fn answer_mcu(&self, chip: &Chip, query: ChipQuery, now: Moment) -> Answered {
+        if query == ChipQuery::Health {
+            Ok(Answer::Number(0))
+        } else if query == ChipQuery::ErrorCodes {
+            Ok(Answer::Numbers(Vec::new()))
+        } else if query == ChipQuery::Temperature {
+            self.number(chip, "mcu_temperature", now)
+        } else if query == ChipQuery::Power {
+            self.number(chip, "mcu_power", now)
+        } else {
+            Err(NOT_SUPPORTED)
+        }
+    }
+
+    fn answer_chip(&self, chip: &Chip, query: ChipQuery, now: Moment) -> Answered {
+        match query {
+            ChipQuery::ChipInfo => Ok(Answer::Identity(self.profile.chip.clone())),
+            ChipQuery::BoardInfo => Ok(self.board_info(chip)),
+            ChipQuery::MainboardId => self
+                .profile
+                .board
+                .mainboard_id
+                .map_or(Err(NOT_SUPPORTED), |id| Ok(Answer::Number(i64::from(id)))),
+            ChipQuery::DieId(kind) => self.die_id(chip, kind),
+            ChipQuery::PcieInfo => Ok(self.pcie_info(chip)),
+            ChipQuery::ProductType => self
+                .profile
+                .board
+                .product_type
+                .clone()
+                .map_or(Err(NOT_SUPPORTED), |name| Ok(Answer::Text(name))),
+            ChipQuery::Elabel => Ok(self.label(chip)),
+            ChipQuery::Affinity => self.affinity(chip),
+            ChipQuery::Brother => self.brother(chip),
+            ChipQuery::Health => Ok(Answer::Number(i64::from(chip.health))),
+            ChipQuery::ErrorCodes => Ok(Answer::Numbers(
+                chip.codes.iter().map(|code| i64::from(*code)).collect(),
+            )),
+            ChipQuery::Temperature => self.number(chip, "temperature", now),
+            ChipQuery::Power => self.number(chip, "power", now),
+            ChipQuery::McuPower if !self.profile.mcu => Err(NOT_SUPPORTED),
+            ChipQuery::McuPower => self.number(chip, "mcu_power", now),
+            ChipQuery::Voltage => self.number(chip, "voltage", now),
+            ChipQuery::Frequency(kind) if kind > HIGHEST_FREQUENCY_TYPE => Err(INVALID_PARAMETER),
+            ChipQuery::Frequency(kind) => self.number(chip, &format!("frequency_{kind}"), now),
+            ChipQuery::Utilization(kind) => self.utilization(chip, kind, now),
+            ChipQuery::MultiUtilization => self.multi_utilization(chip, now),
+            ChipQuery::Hbm => self.numbers(
+                chip,
+                [
+                    "hbm_size_mb",
+                    "hbm_frequency",
+                    "hbm_used_mb",
+                    "hbm_temperature",
+                ],
+                "hbm_bandwidth_percent",
+                now,
+            ),
+            ChipQuery::Memory => self.memory(chip, now),
+            ChipQuery::Ecc(kind) => self.ecc(chip, kind, now),
+            ChipQuery::Processes => Ok(Answer::Processes(chip.processes.clone())),
+        }
+    }
+
+    fn chip(&self, slot: usize) -> Option<&Chip> {
+        self.chips.get(slot)
+    }
+
+    fn board_info(&self, chip: &Chip) -> Answer {
+        let board = &self.profile.board;
+        let slot = self
+            .cards
+            .get(chip.card)
+            .map_or(0, |card| i64::from(card.id));
+        Answer::Numbers(vec![
+            i64::from(board.board_id),
+            i64::from(board.pcb_id),
+            i64::from(board.bom_id),
+            slot,
+        ])
+    }
+
+    /// DDIE reads the same source as VDIE; NDIE is an identity of its own.
+    fn die_id(&self, chip: &Chip, kind: u32) -> Answered {
+        if kind > DIE_DDIE {
+            return Err(INVALID_PARAMETER);
+        }
+        if !self.profile.die_types.contains(&kind) {
+            return Err(NOT_SUPPORTED);
+        }
+        let die = chip.die;
+        Ok(Answer::Die(if kind == DIE_NDIE {
+            die.map(|word| word.rotate_left(8))
+        } else {
+            die
+        }))
+    }
+
+    fn pcie_info(&self, chip: &Chip) -> Answer {
+        let pci = &self.profile.pci;
+        let ids = [pci.vendor, pci.subvendor, pci.device, pci.subdevice];
+        Answer::Numbers(ids.into_iter().chain(chip.bdf).map(i64::from).collect())
+    }
+
+    fn label(&self, chip: &Chip) -> Answer {
+        let label = &self.profile.label;
+        Answer::Label([
+            label.product.clone(),
+            label.model.clone(),
+            label.manufacturer.clone(),
+            label.date.clone(),
+            chip.serial.clone(),
+        ])
+    }
+
+    fn affinity(&self, chip: &Chip) -> Answered {
+        let node = usize::try_from(chip.numa).unwrap_or(usize::MAX);
+        let cpus = self
+            .profile
+            .numa_cpus
+            .get(node)
+            .ok_or(Failure(ReturnCode::INNER_ERROR))?;
+        Ok(Answer::Text(cpus.clone()))
+    }
+
+    fn brother(&self, chip: &Chip) -> Answered {
+        if !self.profile.board.brothers {
+            return Err(NOT_SUPPORTED);
+        }
+        let mainboard = self.profile.board.mainboard_id.unwrap_or_default();
+        if MAINBOARDS_WITHOUT_BROTHERS.contains(&mainboard) {
+            return Ok(Answer::Number(-1));
+        }
+        match self.cards.get(chip.card).map(|card| card.id) {
+            Some(id @ 0..=3) => Ok(Answer::Number(i64::from(id + 4))),
+            Some(id @ 4..=7) => Ok(Answer::Number(i64::from(id - 4))),
+            _ => Err(INVALID_PARAMETER),
+        }
+    }
+
+    fn value(&self, chip: &Chip, name: &str, now: Moment) -> Result<i64, Failure> {
+        self.reading(chip, name, now.unix_ms).ok_or(NOT_SUPPORTED)
+    }
+
+    fn number(&self, chip: &Chip, name: &str, now: Moment) -> Answered {
+        Ok(Answer::Number(self.value(chip, name, now)?))
+    }
+
+    fn numbers(&self, chip: &Chip, first: [&str; 4], last: &str, now: Moment) -> Answered {
+        let names = first.into_iter().chain([last]);
+        let values = names.map(|name| self.value(chip, name, now));
+        Ok(Answer::Numbers(values.collect::<Result<_, _>>()?))
+    }
+
+    /// The library turns a value above 100 into 0, and computes type 1 from the memory size.
+    fn utilization(&self, chip: &Chip, kind: i32, now: Moment) -> Answered {
+        let percent = if kind == UTILIZATION_MEMORY {
+            let size = self.value(chip, "memory_size_mb", now)?;
+            used_percent(size, self.value(chip, "memory_available_mb", now)?)
+        } else {
+            self.value(chip, &format!("utilization_{kind}"), now)?
+        };
+        Ok(Answer::Number(if percent > FULL_PERCENT {
+            0
+        } else {
+            percent
+        }))
+    }
+
+    /// AI core, vector core, AI core and vector together, NPU (never below the third).
+    fn multi_utilization(&self, chip: &Chip, now: Moment) -> Answered {
+        let aic = self.value(chip, "utilization_2", now)?;
+        let aiv = self.value(chip, "utilization_12", now)?;
+        let npu = self.value(chip, "utilization_13", now)?;
+        let aicore = aic.max(aiv);
+        Ok(Answer::Numbers(vec![aic, aiv, aicore, npu.max(aicore)]))
+    }
+
+    fn memory(&self, chip: &Chip, now: Moment) -> Answered {
+        let size = self.value(chip, "memory_size_mb", now)?;
+        let available = self.value(chip, "memory_available_mb", now)?;
+        Ok(Answer::Numbers(vec![
+            size,
+            available,
+            self.value(chip, "memory_frequency", now)?,
+            self.value(chip, "hugepage_kb", now)?,
+            self.value(chip, "hugepages_total", now)?,
+            self.value(chip, "hugepages_free", now)?,
+            used_percent(size, available),
+        ]))
+    }
+
+    fn ecc(&self, chip: &Chip, kind: u32, now: Moment) -> Answered {
+        if kind > HIGHEST_ECC_TYPE {
+            return Err(INVALID_PARAMETER);
+        }
+        if !self.profile.ecc_types.contains(&kind) {
+            return Err(NOT_SUPPORTED);
+        }
+        let counter = |name| self.value(chip, name, now);
+        Ok(Answer::Ecc(EccCounts {
+            enabled: 1,
+            counters: [
+                counter("ecc_single")?,
+                counter("ecc_double")?,
+                counter("ecc_total_single")?,
+                counter("ecc_total_double")?,
+                counter("ecc_isolated_single")?,
+                counter("ecc_isolated_double")?,
+            ],
+        }))
+    }
+}
+
+fn used_percent(size: i64, available: i64) -> i64 {
+    size.checked_sub(available)
+        .and_then(|used| used.checked_mul(FULL_PERCENT))
+        .and_then(|used| used.checked_div(size))
+        .filter(|percent| (0..=FULL_PERCENT).contains(percent))
+        .unwrap_or(UNKNOWN_WORD)
+}

@@ -1,0 +1,126 @@
+//! Building the machine, and starting it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Calls, Card, Chip, Events, Hardware, Injection};
+use crate::profile::{ChipPlan, Profile, ProfileError};
+
+impl Hardware {
+    /// The machine of a profile, in its first boot.
+    ///
+    /// # Errors
+    /// The profile does not describe a possible machine.
+    pub(crate) fn build(profile: Profile, boot: String) -> Result<Self, ProfileError> {
+        let plans = profile.plan_chips()?;
+        let mut cards: Vec<Card> = Vec::new();
+        let mut chips = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let card = cards
+                .iter()
+                .position(|card| card.id == plan.card)
+                .unwrap_or_else(|| {
+                    cards.push(Card {
+                        id: plan.card,
+                        removed: false,
+                        hidden: false,
+                        init_fails: false,
+                    });
+                    cards.len() - 1
+                });
+            chips.push(Chip::new(plan, card));
+        }
+        Ok(Self {
+            profile,
+            boot,
+            boots: 1,
+            cards,
+            chips,
+            upgrading: false,
+            replacements: 0,
+            injection: Injection::default(),
+            calls: Calls::default(),
+            events: Events::default(),
+        })
+    }
+
+    /// Id of the present boot.
+    pub(crate) fn boot(&self) -> &str {
+        &self.boot
+    }
+
+    /// Starts a new boot. What the memory of driver and firmware held is gone; what is true of
+    /// the machine itself (removed, hidden, failing cards, serial numbers) stays.
+    pub(crate) fn reboot(&mut self, boot: String) {
+        self.boot = boot;
+        self.boots = self.boots.saturating_add(1);
+        self.upgrading = false;
+        self.injection = Injection::default();
+        self.events.forget_listeners();
+        for chip in &mut self.chips {
+            chip.lost = false;
+            chip.heal();
+        }
+    }
+
+    /// Device nodes that exist now.
+    pub(crate) fn nodes(&self) -> BTreeSet<String> {
+        let nodes = &self.profile.nodes;
+        let chips = self
+            .chips
+            .iter()
+            .enumerate()
+            .filter(|(slot, chip)| self.is_enumerated(*slot) && !chip.lost)
+            .map(|(_, chip)| format!("{}{}", nodes.chip_prefix, chip.phy));
+        nodes.shared.iter().cloned().chain(chips).collect()
+    }
+
+    /// PCI address and NUMA node of every chip that is on the bus.
+    pub(crate) fn pci_devices(&self) -> Vec<(String, u32)> {
+        let on_bus = |slot: usize| self.is_enumerated(slot);
+        self.chips
+            .iter()
+            .enumerate()
+            .filter(|(slot, chip)| on_bus(*slot) && !chip.lost)
+            .map(|(_, chip)| (chip.address(), chip.numa))
+            .collect()
+    }
+
+    /// CPU list of each NUMA node.
+    pub(crate) fn numa_cpus(&self) -> &[String] {
+        &self.profile.numa_cpus
+    }
+}
+
+impl Chip {
+    fn new(plan: ChipPlan, card: usize) -> Self {
+        Self {
+            card,
+            device: plan.device,
+            phy: plan.phy,
+            logic_rank: plan.logic,
+            serial: plan.serial,
+            die: plan.die,
+            bdf: plan.bdf,
+            numa: plan.numa,
+            lost: false,
+            health: 0,
+            codes: Vec::new(),
+            processes: Vec::new(),
+            fixed: BTreeMap::new(),
+        }
+    }
+
+    /// Nothing is wrong with the chip and nobody uses it.
+    pub(super) fn heal(&mut self) {
+        self.health = 0;
+        self.codes.clear();
+        self.processes.clear();
+        self.fixed.clear();
+    }
+
+    /// PCI address as sysfs writes it.
+    pub(super) fn address(&self) -> String {
+        let [domain, bus, device, function] = self.bdf;
+        format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
+    }
+}

@@ -1,0 +1,20 @@
+//! What travels over the daemon's socket: one JSON value a line, in both directions.
+//!
+//! A line with the key `call` is a driver call made by `libdcmi.so`; any other line is a control
+//! request, told apart by its `op`. Invariant: a line longer than the reader's bound ends the
+//! connection, so no peer can make the other side grow.
+
+mod call;
+mod code;
+mod control;
+mod frame;
+mod symbols;
+
+pub use call::{
+    Answer, Call, CallReply, CardEntry, ChipEntry, ChipQuery, EccCounts, EventFilter, Failure,
+};
+pub use call::{EventRecord, Identity, Process, Query, Snapshot, Unit};
+pub use code::ReturnCode;
+pub use control::{Assertion, CardUnit, CodeAction, Control, ControlReply, Switch};
+pub use frame::{FrameError, LineReader, MAX_REPLY_BYTES, MAX_REQUEST_BYTES, write_line};
+pub use symbols::{Generation, SYMBOLS, generation_of};

@@ -1,0 +1,17 @@
+//! The library and the daemon together: a C program compiled against our header uses
+//! `libdcmi.so`, while the test changes the hardware over its socket.
+
+#[cfg(test)]
+mod abi;
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod enumeration;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod identity;
+#[cfg(test)]
+mod injection;
+#[cfg(test)]
+mod lifecycle;
