@@ -12,4 +12,5 @@ pub mod history;
 pub mod ids;
 pub mod kubelet_view;
 pub mod offer;
+pub mod status;
 pub mod time;

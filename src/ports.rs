@@ -13,8 +13,9 @@ use crate::domain::chip::{Chip, ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::history::{HistoryEvent, HistoryRecord};
 use crate::domain::ids::{AllocationId, CommitSequence, GrantId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::{CheckpointView, PodCensus};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
 use crate::domain::offer::{Injection, Offer, Refusal};
+use crate::domain::status::StatusDocument;
 use crate::domain::time::Stamp;
 
 /// Reads both clocks.
@@ -239,6 +240,9 @@ pub trait KubeletRecords: Send + Sync + 'static {
     /// Asks pod-resources, within a deadline.
     fn census(&self) -> impl Future<Output = Result<PodCensus, CensusError>> + Send;
 
+    /// Which version of the checkpoint file stands now; one `stat`, so cheap enough for every grant.
+    fn checkpoint_version(&self) -> Option<CheckpointVersion>;
+
     /// Reads the checkpoint file; `Ok(None)` when there is none.
     fn checkpoint(
         &self,
@@ -268,13 +272,15 @@ pub enum CensusError {
     Checkpoint(String),
 }
 
-/// A fresh look at kubelet's records, taken for one decision.
+/// One look at kubelet's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeletViews {
-    /// Pod-resources.
-    pub census: Result<PodCensus, CensusError>,
+    /// Pod-resources; `None` when only the checkpoint was looked at.
+    pub census: Option<Result<PodCensus, CensusError>>,
     /// Checkpoint.
     pub checkpoint: Result<Option<CheckpointView>, CensusError>,
+    /// Version of the checkpoint before pod-resources was asked.
+    pub checkpoint_before: Option<CheckpointVersion>,
 }
 
 /// Why a registration generation begins.
@@ -320,4 +326,33 @@ pub trait Allocations: Clone + Send + Sync + 'static {
 
     /// Kubelet received a list of this version on the newest stream of this resource.
     fn list_delivered(&self, resource: &ResourceName, version: u64);
+}
+
+/// What the agent offers to operators.
+pub trait Administration: Clone + Send + Sync + 'static {
+    /// What the agent knows now.
+    fn status(&self) -> impl Future<Output = Result<StatusDocument, AdministrationError>> + Send;
+
+    /// A page of history.
+    fn history(
+        &self,
+        query: HistoryQuery,
+    ) -> impl Future<Output = Result<Vec<HistoryRecord>, AdministrationError>> + Send;
+
+    /// Writes a consistent copy of the store; returns its size in bytes.
+    fn backup(&self, to: PathBuf) -> impl Future<Output = Result<u64, AdministrationError>> + Send;
+}
+
+/// Why an operator's question was not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdministrationError {
+    /// The owner task gave no answer in time, or the agent is stopping.
+    #[error("the agent gave no answer within {within:?}; it is starting, stopping or overloaded")]
+    NoAnswer {
+        /// The deadline.
+        within: Duration,
+    },
+    /// The store could not serve it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }

@@ -210,9 +210,7 @@ impl Ledger {
         if !durable {
             return;
         }
-        for held in self.held.values_mut() {
-            held.durable = true;
-        }
+        self.all_saved();
         for (id, owner) in &findings.confirmed {
             if let Some(held) = self.held.get_mut(id) {
                 held.record.confirmed = true;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::allocation::Allocation;
 use crate::domain::chip::{Chip, Inventory};
 use crate::domain::history::HistoryEvent;
-use crate::domain::ids::{DieId, IdError, PluginDeviceId, ResourceName};
+use crate::domain::ids::{AllocationId, DieId, IdError, PluginDeviceId, ResourceName};
 use crate::domain::kubelet_view::CheckpointVersion;
 use crate::domain::time::BootTime;
 
@@ -53,6 +53,27 @@ impl Ledger {
                 });
             self.held
                 .insert(record.id, Held::new(record, now, checkpoint_then));
+        }
+    }
+
+    /// After a commit whose outcome was not known: every held record that the journal lacks is written
+    /// with the next batch.
+    pub fn mark_unsaved(&mut self, stored: &BTreeSet<AllocationId>) {
+        for (id, held) in &mut self.held {
+            held.durable = stored.contains(id);
+        }
+    }
+
+    /// Records that the journal refused so far.
+    #[must_use]
+    pub fn unsaved(&self) -> Vec<Allocation> {
+        self.held.values().filter(|held| !held.durable).map(|held| held.record.clone()).collect()
+    }
+
+    /// The journal took every record.
+    pub fn all_saved(&mut self) {
+        for held in self.held.values_mut() {
+            held.durable = true;
         }
     }
 

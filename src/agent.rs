@@ -1,0 +1,17 @@
+//! The running agent: ordered start, the owner task, supervision, drain.
+//!
+//! The only place that names concrete adapters. One task owns ledger and health and takes commands
+//! from one queue; watchers of the driver and of kubelet's records feed it; kubelet's side and
+//! operators reach it through `Front`. The price of one owner is that its decisions queue behind a
+//! commit to the disk; the price of the alternatives is that nobody could say which state is true.
+
+mod command;
+mod front;
+mod host_paths;
+mod late_store;
+mod owner;
+mod start;
+mod watch_chips;
+mod watch_records;
+
+pub use start::{StartError, run};

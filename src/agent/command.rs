@@ -1,0 +1,62 @@
+//! What the owner task can be told. One queue, one order.
+
+use tokio::sync::oneshot;
+
+use crate::domain::chip::{ChipSample, Inventory};
+use crate::domain::fault::FaultEvent;
+use crate::domain::ids::{PluginDeviceId, ResourceName};
+use crate::domain::kubelet_view::PodCensus;
+use crate::domain::offer::{Injection, Refusal};
+use crate::domain::status::StatusDocument;
+use crate::ports::{CensusError, GenerationCause, HardwareError, KubeletViews};
+
+/// Bound of the queue. Kubelet asks one thing at a time and the watchers wait for room.
+pub(super) const COMMAND_QUEUE: usize = 64;
+
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Decide on a container request. `asked` is `None` on the first pass.
+    Allocate {
+        resource: ResourceName,
+        ids: Vec<PluginDeviceId>,
+        asked: Option<Result<PodCensus, CensusError>>,
+        reply: oneshot::Sender<AllocateReply>,
+    },
+    /// Choose chips.
+    Preferred {
+        resource: ResourceName,
+        available: Vec<PluginDeviceId>,
+        must_include: Vec<PluginDeviceId>,
+        size: usize,
+        reply: oneshot::Sender<Result<Vec<PluginDeviceId>, Refusal>>,
+    },
+    /// A registration is about to happen.
+    BeginGeneration { cause: GenerationCause, views: KubeletViews, reply: oneshot::Sender<()> },
+    /// Kubelet's records were looked at.
+    Views(KubeletViews),
+    /// The node was enumerated.
+    Inventory(Inventory),
+    /// The driver does not answer, or not all cards are up yet.
+    DriverTrouble(DriverTrouble),
+    /// Chips were sampled.
+    Samples(Vec<ChipSample>),
+    /// A fault event came in.
+    Fault(FaultEvent),
+    /// An operator asks.
+    Status { reply: oneshot::Sender<StatusDocument> },
+    /// Stop in order.
+    Stop { reply: oneshot::Sender<()> },
+}
+
+#[derive(Debug)]
+pub(super) enum AllocateReply {
+    Done(Result<Injection, Refusal>),
+    /// Ask pod-resources and send the command again.
+    AskKubelet,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum DriverTrouble {
+    Failed(HardwareError),
+    Incomplete { up: usize, counted: u32, problems: Vec<String> },
+}

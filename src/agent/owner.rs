@@ -1,0 +1,237 @@
+//! The owner task: one state, one queue, one decision at a time.
+
+mod allocate;
+mod chips;
+mod durable;
+mod observe;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::config::Config;
+use crate::domain::chip::Inventory;
+use crate::domain::history::HistoryEvent;
+use crate::domain::ids::{DieId, LogicId};
+use crate::domain::kubelet_view::CheckpointVersion;
+use crate::domain::offer::Offer;
+use crate::domain::time::{BootTime, Stamp};
+use crate::health::{ChipHealth, HealthPolicy};
+use crate::injection::Delivery;
+use crate::ledger::{ChipVerdict, Ledger, Naming};
+use crate::ports::{Clock, Ids, Journal, KubeletRecords};
+
+use super::command::{AllocateReply, Command, DriverTrouble};
+pub(super) use durable::StoreState;
+
+/// Pause between two looks at what time alone changes: a failing store, a silent driver.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the owner is configured with.
+#[derive(Clone, Debug)]
+pub(super) struct OwnerSettings {
+    pub(super) naming: Naming,
+    pub(super) policy: HealthPolicy,
+    pub(super) owner_proof: Duration,
+    pub(super) driver_grace: Duration,
+    pub(super) delivery: Delivery,
+    pub(super) driver_mounts: bool,
+    pub(super) dev_dir: String,
+    pub(super) host_dev_dir: String,
+    pub(super) hccl_topo_file: Option<String>,
+    pub(super) state_dir: Option<PathBuf>,
+}
+
+impl OwnerSettings {
+    pub(super) fn of(config: &Config, delivery: Delivery) -> Self {
+        Self {
+            naming: Naming { domain: config.resource_domain.clone() },
+            policy: HealthPolicy { hold_down: config.hold_down, ..HealthPolicy::default() },
+            owner_proof: config.owner_proof,
+            driver_grace: config.driver_grace,
+            delivery,
+            driver_mounts: config.driver_mounts,
+            dev_dir: config.dev_dir.clone(),
+            host_dev_dir: config.host_dev_dir.clone(),
+            hccl_topo_file: config.hccl_topo_file.clone(),
+            state_dir: config.state_dir.clone(),
+        }
+    }
+}
+
+/// Ledger, health and everything that must change together with them.
+pub(super) struct Owner<J, R, C, I> {
+    settings: OwnerSettings,
+    journal: Arc<J>,
+    records: Arc<R>,
+    clock: Arc<C>,
+    ids: I,
+    ledger: Ledger,
+    health: BTreeMap<DieId, ChipHealth>,
+    logic_to_die: BTreeMap<LogicId, DieId>,
+    occupied: BTreeSet<DieId>,
+    inventory: Option<Inventory>,
+    driver_trouble: Option<(DriverTrouble, BootTime)>,
+    started: Stamp,
+    last_sample: Option<BootTime>,
+    store: StoreState,
+    pod_resources: Option<bool>,
+    offers: watch::Sender<Arc<Offer>>,
+    refresh: u64,
+    refused: allocate::RefusalLog,
+}
+
+impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
+    pub(super) fn new(
+        settings: OwnerSettings,
+        journal: Arc<J>,
+        records: Arc<R>,
+        clock: Arc<C>,
+        ids: I,
+        store: StoreState,
+        offers: watch::Sender<Arc<Offer>>,
+    ) -> Self {
+        let started = clock.now();
+        Self {
+            settings,
+            journal,
+            records,
+            clock,
+            ids,
+            ledger: Ledger::default(),
+            health: BTreeMap::new(),
+            logic_to_die: BTreeMap::new(),
+            occupied: BTreeSet::new(),
+            inventory: None,
+            driver_trouble: None,
+            started,
+            last_sample: None,
+            store,
+            pod_resources: None,
+            offers,
+            refresh: 0,
+            refused: allocate::RefusalLog::default(),
+        }
+    }
+
+    /// Loads the journal, then serves commands until told to stop or until every sender is gone.
+    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        self.load().await;
+        self.publish();
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let command = tokio::select! {
+                command = commands.recv() => command,
+                _ = tick.tick() => {
+                    self.tick().await;
+                    self.publish();
+                    continue;
+                }
+            };
+            let Some(command) = command else { return };
+            if let Command::Stop { reply } = command {
+                self.note(HistoryEvent::AgentStopped).await;
+                // Nobody waits when the asker gave up.
+                let _ = reply.send(());
+                return;
+            }
+            self.take(command).await;
+        }
+    }
+
+    async fn take(&mut self, command: Command) {
+        match command {
+            Command::Allocate { resource, ids, asked, reply } => {
+                let answer = self.allocate(&resource, &ids, asked).await;
+                self.publish();
+                let _ = reply.send(answer);
+            }
+            Command::Preferred { resource, available, must_include, size, reply } => {
+                let _ = reply.send(self.preferred(&resource, &available, &must_include, size));
+            }
+            Command::BeginGeneration { cause, views, reply } => {
+                self.begin_generation(cause, views).await;
+                self.publish();
+                let _ = reply.send(());
+            }
+            Command::Views(views) => {
+                self.observe(views).await;
+                self.publish();
+            }
+            Command::Inventory(inventory) => {
+                self.take_inventory(inventory).await;
+                self.publish();
+            }
+            Command::DriverTrouble(trouble) => {
+                self.take_trouble(trouble);
+                self.publish();
+            }
+            Command::Samples(samples) => self.take_samples(&samples).await,
+            Command::Fault(event) => self.take_fault(&event).await,
+            Command::Status { reply } => {
+                let _ = reply.send(self.document());
+            }
+            Command::Stop { reply } => {
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    async fn tick(&mut self) {
+        self.retry_store().await;
+        self.judge_silent_driver().await;
+    }
+
+    fn now(&self) -> BootTime {
+        self.clock.now().boot_time
+    }
+
+    fn checkpoint_version(&self) -> Option<CheckpointVersion> {
+        self.records.checkpoint_version()
+    }
+
+    fn verdict(&self, die: DieId) -> ChipVerdict {
+        match self.health.get(&die) {
+            Some(health) if health.is_healthy() => ChipVerdict::Healthy,
+            Some(health) => ChipVerdict::Unhealthy(health.reason().to_owned()),
+            None => ChipVerdict::Unhealthy("its health was not read yet".to_owned()),
+        }
+    }
+
+    /// Publishes the list when it differs from the last one. While the store refuses writes, free
+    /// ids are withheld: granting them would surely fail, and each failure costs a pod.
+    fn publish(&mut self) {
+        for (die, why) in self.ledger.freeze_violations() {
+            tracing::error!(%die, why, "ledger invariant broken: this chip is withheld, nothing is repaired");
+        }
+        let mut resources = self.ledger.offer(|die| self.verdict(die));
+        if let Some(cause) = self.store.trouble() {
+            let held: BTreeSet<_> = self
+                .ledger
+                .held()
+                .values()
+                .map(|held| held.record.plugin_device_id.clone())
+                .collect();
+            for device in resources.values_mut().flatten() {
+                if device.healthy && !held.contains(&device.id) {
+                    device.healthy = false;
+                    device.reason = format!("the allocation store refuses writes: {cause}");
+                }
+            }
+        }
+        let refresh = self.refresh;
+        self.offers.send_if_modified(|offer| {
+            if offer.resources == resources && offer.refresh == refresh {
+                return false;
+            }
+            *offer = Arc::new(Offer { version: offer.version + 1, refresh, resources });
+            true
+        });
+    }
+}

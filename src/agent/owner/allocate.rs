@@ -1,0 +1,190 @@
+//! Answering kubelet's requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::history::HistoryEvent;
+use crate::domain::ids::{LogicId, PhyId, PluginDeviceId, ResourceName};
+use crate::domain::kubelet_view::PodCensus;
+use crate::domain::offer::{Injection, Refusal};
+use crate::domain::time::BootTime;
+use crate::injection::{InjectionRequest, candidates, inject};
+use crate::ledger::{Asked, Decision, GrantPlan};
+use crate::ports::{Batch, CensusError, Clock, Ids, Journal, KubeletRecords};
+use crate::topology::{Candidate, choose};
+
+use super::super::host_paths::look;
+use super::{AllocateReply, Owner};
+
+/// Ids kept of a refused request.
+const REFUSED_IDS_MAX: usize = 64;
+
+/// The same refusal is written to the history once in this time: a controller recreates a refused
+/// pod at once, and would fill the history.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(10);
+
+/// Different refusals remembered for that; beyond it the history simply gets a record more.
+const REFUSALS_REMEMBERED: usize = 64;
+
+impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
+    pub(super) async fn allocate(
+        &mut self,
+        resource: &ResourceName,
+        ids: &[PluginDeviceId],
+        asked: Option<Result<PodCensus, CensusError>>,
+    ) -> AllocateReply {
+        let asked = match &asked {
+            None => Asked::NotYet,
+            Some(Ok(census)) => Asked::Told(census),
+            Some(Err(CensusError::NeverSeen { .. })) => Asked::NoSource,
+            Some(Err(error)) => Asked::Silent(error.to_string()),
+        };
+        match self.ledger.decide(resource, ids, |die| self.verdict(die), &asked) {
+            Decision::AskKubelet => AllocateReply::AskKubelet,
+            Decision::Refuse(refusal) => {
+                AllocateReply::Done(Err(self.refuse(resource, ids, refusal).await))
+            }
+            Decision::Grant(plan) => {
+                let granted = self.grant(resource, &plan).await;
+                AllocateReply::Done(match granted {
+                    Ok(injection) => Ok(injection),
+                    Err(refusal) => Err(self.refuse(resource, ids, refusal).await),
+                })
+            }
+        }
+    }
+
+    async fn grant(
+        &mut self,
+        resource: &ResourceName,
+        plan: &GrantPlan,
+    ) -> Result<Injection, Refusal> {
+        let injection = self.injection(plan)?;
+        let at = self.clock.now();
+        let grant = self.ids.grant();
+        let records = plan.records(&self.ledger, resource, grant, || self.ids.allocation(), at);
+        let (events, remove) = plan.history(&self.ledger, &records);
+        let batch = Batch {
+            put: records.clone(),
+            remove,
+            history: events.into_iter().map(|event| (at, event)).collect(),
+            ..Batch::default()
+        };
+        self.commit(batch).await.map_err(|cause| Refusal::StoreUnavailable { cause })?;
+        let checkpoint = self.checkpoint_version();
+        let answered = self.now();
+        for record in &records {
+            tracing::info!(
+                allocation_id = %record.id,
+                plugin_device_id = %record.plugin_device_id,
+                die_id = %record.die,
+                "chip granted"
+            );
+        }
+        self.ledger.apply_grant(plan, records, answered, checkpoint);
+        Ok(injection)
+    }
+
+    fn injection(&self, plan: &GrantPlan) -> Result<Injection, Refusal> {
+        let mut chips: Vec<(PhyId, LogicId)> = Vec::with_capacity(plan.steps.len());
+        let mut family = None;
+        for step in &plan.steps {
+            let Some(entry) = self.ledger.chips().get(&step.die) else {
+                return Err(Refusal::UnknownDevice { id: step.id.to_string() });
+            };
+            family = Some(entry.chip.family);
+            chips.push((entry.chip.phy, entry.chip.logic));
+        }
+        let Some(family) = family else {
+            return Err(Refusal::NotReady { cause: "no chip is known yet".to_owned() });
+        };
+        let settings = &self.settings;
+        let paths = candidates(
+            family,
+            &settings.dev_dir,
+            chips.iter().map(|(phy, _)| *phy),
+            settings.driver_mounts,
+        );
+        let request = InjectionRequest {
+            family,
+            chips: &chips,
+            delivery: settings.delivery,
+            dev: &settings.dev_dir,
+            host_dev: &settings.host_dev_dir,
+            driver_mounts: settings.driver_mounts,
+            hccl_topo_file: settings.hccl_topo_file.as_deref(),
+        };
+        inject(&request, &look(&paths)).map_err(|error| Refusal::Injection(error.to_string()))
+    }
+
+    async fn refuse(
+        &mut self,
+        resource: &ResourceName,
+        ids: &[PluginDeviceId],
+        refusal: Refusal,
+    ) -> Refusal {
+        let reason = refusal.to_string();
+        tracing::warn!(%resource, ids = ids.len(), reason, "request refused");
+        if self.refused.is_new(&reason, self.now()) {
+            let ids = ids.iter().take(REFUSED_IDS_MAX).map(ToString::to_string).collect();
+            self.note(HistoryEvent::Refused { resource: resource.clone(), ids, reason }).await;
+        }
+        refusal
+    }
+
+    pub(super) fn preferred(
+        &self,
+        resource: &ResourceName,
+        available: &[PluginDeviceId],
+        must_include: &[PluginDeviceId],
+        size: usize,
+    ) -> Result<Vec<PluginDeviceId>, Refusal> {
+        let mut known = Vec::with_capacity(available.len());
+        let mut by_phy: BTreeMap<PhyId, &PluginDeviceId> = BTreeMap::new();
+        for id in available {
+            let chip = self
+                .ledger
+                .places()
+                .get(id)
+                .filter(|place| place.resource == *resource)
+                .and_then(|place| place.die)
+                .and_then(|die| self.ledger.chips().get(&die));
+            // An id kubelet still has from an older list takes part in no preference.
+            let Some(entry) = chip else { continue };
+            let chip = &entry.chip;
+            by_phy.insert(chip.phy, id);
+            known.push(Candidate {
+                phy: chip.phy,
+                card: chip.card,
+                family: chip.family,
+                numa_nodes: chip.numa_nodes.clone(),
+            });
+        }
+        let phys: BTreeMap<&PluginDeviceId, PhyId> =
+            by_phy.iter().map(|(phy, id)| (*id, *phy)).collect();
+        let must: Option<BTreeSet<PhyId>> =
+            must_include.iter().map(|id| phys.get(id).copied()).collect();
+        let Some(must) = must else { return Ok(Vec::new()) };
+        let chosen = choose(&known, &must, size);
+        Ok(chosen.iter().filter_map(|phy| by_phy.get(phy).map(|id| (*id).clone())).collect())
+    }
+}
+
+/// Refusals already in the history.
+#[derive(Debug, Default)]
+pub(super) struct RefusalLog {
+    noted: BTreeMap<String, BootTime>,
+}
+
+impl RefusalLog {
+    fn is_new(&mut self, reason: &str, now: BootTime) -> bool {
+        self.noted.retain(|_, at| now.since(*at) < REFUSAL_PAUSE);
+        if self.noted.contains_key(reason) {
+            return false;
+        }
+        if self.noted.len() < REFUSALS_REMEMBERED {
+            self.noted.insert(reason.to_owned(), now);
+        }
+        true
+    }
+}

@@ -1,0 +1,179 @@
+//! What the driver says: enumerations, samples, events, silence.
+
+use crate::domain::chip::{ChipSample, HealthReading, Inventory};
+use crate::domain::fault::FaultEvent;
+use crate::domain::history::HistoryEvent;
+use crate::domain::ids::{DieId, PhyId};
+use crate::health::Transition;
+use crate::ports::{Batch, ChipRecord, Clock, Ids, Journal, KubeletRecords};
+
+use super::super::command::DriverTrouble;
+use super::Owner;
+
+impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
+    pub(super) async fn take_inventory(&mut self, inventory: Inventory) {
+        let at = self.clock.now();
+        let (changed, events) = match self.ledger.take_inventory(&inventory, &self.settings.naming)
+        {
+            Ok(taken) => taken,
+            Err(error) => {
+                tracing::error!(%error, "chips cannot be offered under the configured domain");
+                return;
+            }
+        };
+        self.logic_to_die =
+            inventory.chips.iter().map(|chip| (chip.logic, chip.die)).collect();
+        for chip in &inventory.chips {
+            self.health.entry(chip.die).or_default();
+        }
+        for line in &inventory.problems {
+            tracing::warn!(problem = line, "a chip cannot be read");
+        }
+        let known = self.inventory.as_ref();
+        if known.is_none_or(|known| known.chips != inventory.chips) {
+            tracing::info!(
+                chips = inventory.chips.len(),
+                cards_counted = inventory.cards_counted,
+                cards_failed = inventory.cards_failed,
+                api = %inventory.api,
+                driver_version = inventory.driver_version,
+                library = inventory.library,
+                missing_symbols = ?inventory.missing_symbols,
+                "node enumerated"
+            );
+        }
+        for event in &events {
+            tracing::info!(?event, "chips changed");
+        }
+        self.inventory = Some(inventory);
+        self.driver_trouble = None;
+        let chips = changed
+            .into_iter()
+            .map(|entry| ChipRecord { chip: entry.chip, seen: at, present: entry.present })
+            .collect();
+        let history = events.into_iter().map(|event| (at, event)).collect();
+        // Facts about the hardware hold whether or not they could be written; a refusal is kept in
+        // the store's state.
+        let _ = self.commit(Batch { chips, history, ..Batch::default() }).await;
+    }
+
+    pub(super) fn take_trouble(&mut self, trouble: DriverTrouble) {
+        let since = match &self.driver_trouble {
+            Some((_, since)) => *since,
+            None => {
+                match &trouble {
+                    DriverTrouble::Failed(error) => {
+                        tracing::warn!(%error, "the driver does not answer");
+                    }
+                    DriverTrouble::Incomplete { up, counted, problems } => tracing::warn!(
+                        chips_up = up,
+                        cards_counted = counted,
+                        ?problems,
+                        "waiting for every card to come up"
+                    ),
+                }
+                self.now()
+            }
+        };
+        self.driver_trouble = Some((trouble, since));
+    }
+
+    pub(super) async fn take_samples(&mut self, samples: &[ChipSample]) {
+        let now = self.now();
+        self.last_sample = Some(now);
+        if self.driver_trouble.is_some() && self.inventory.is_some() {
+            tracing::info!("the driver answers again");
+            self.driver_trouble = None;
+        }
+        let policy = self.settings.policy;
+        let mut transitions = Vec::new();
+        for sample in samples {
+            let Some(die) = self.logic_to_die.get(&sample.logic).copied() else { continue };
+            if let Some(processes) = &sample.processes {
+                if processes.is_empty() {
+                    self.occupied.remove(&die);
+                } else {
+                    self.occupied.insert(die);
+                }
+            }
+            let health = self.health.entry(die).or_default();
+            if let Some(change) = health.sample(&sample.health, &sample.codes, now, &policy) {
+                transitions.push((die, change));
+            }
+        }
+        self.tell_transitions(transitions).await;
+    }
+
+    pub(super) async fn take_fault(&mut self, event: &FaultEvent) {
+        let Some(die) = self.logic_to_die.get(&event.logic).copied() else {
+            tracing::warn!(logic = %event.logic, code = %event.code, "fault event for an unknown chip");
+            return;
+        };
+        tracing::debug!(die_id = %die, ?event, "fault event");
+        let policy = self.settings.policy;
+        let now = self.now();
+        let change = self.health.entry(die).or_default().event(event, now, &policy);
+        self.tell_transitions(change.map(|change| (die, change)).into_iter().collect()).await;
+    }
+
+    /// A driver that is silent as a whole leaves the chips as they were for the grace time, because
+    /// its host is replaced within a second after a crash.
+    pub(super) async fn judge_silent_driver(&mut self) {
+        let now = self.now();
+        let Some(last) = self.last_sample else { return };
+        if now.since(last) <= self.settings.driver_grace {
+            return;
+        }
+        let policy = self.settings.policy;
+        let transitions = self
+            .health
+            .iter_mut()
+            .filter_map(|(die, health)| {
+                health
+                    .sample(&HealthReading::NoAnswer, &[], now, &policy)
+                    .map(|change| (*die, change))
+            })
+            .collect();
+        self.tell_transitions(transitions).await;
+    }
+
+    /// Bad news is published first and stored next, good news stored first.
+    async fn tell_transitions(&mut self, transitions: Vec<(DieId, Transition)>) {
+        if transitions.is_empty() {
+            return;
+        }
+        let at = self.clock.now();
+        let mut history = Vec::new();
+        let mut bad = false;
+        for (die, change) in transitions {
+            let phy = self.ledger.chips().get(&die).map_or(PhyId(0), |entry| entry.chip.phy);
+            bad |= !change.healthy;
+            if change.healthy {
+                tracing::info!(die_id = %die, %phy, reason = change.reason, "chip healthy");
+            } else {
+                tracing::warn!(
+                    die_id = %die,
+                    %phy,
+                    reason = change.reason,
+                    codes = ?change.codes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "chip unhealthy"
+                );
+            }
+            history.push((
+                at,
+                HistoryEvent::ChipHealth {
+                    die,
+                    phy,
+                    healthy: change.healthy,
+                    reason: change.reason,
+                    codes: change.codes,
+                },
+            ));
+        }
+        if bad {
+            self.publish();
+        }
+        let _ = self.commit(Batch { history, ..Batch::default() }).await;
+        self.publish();
+    }
+}

@@ -1,0 +1,306 @@
+//! The ordered start and the drain.
+//!
+//! Store, ledger, driver, kubelet's records, registration: in this order, so that nothing is offered
+//! before its holders are known. The end goes the other way.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::{self, AdminError};
+use crate::clock::{RandomIds, SystemClock};
+use crate::config::{Config, DeliveryChoice};
+use crate::domain::offer::Offer;
+use crate::driver::client::{DriverConfig, DriverHost};
+use crate::injection::Delivery;
+use crate::kubelet::{
+    KubeletActivity, KubeletConfig, KubeletParts, KubeletStatus, RecordsReader, serve,
+};
+use crate::ports::{Clock, Ids};
+use crate::store::{OpenError, Settings, Store, open_waiting};
+
+use super::command::{COMMAND_QUEUE, Command};
+use super::front::Front;
+use super::late_store::{LateStore, open_failure};
+use super::owner::{Owner, OwnerSettings, StoreState};
+use super::watch_chips::{ChipPacing, watch_chips};
+use super::watch_records::watch_records;
+
+/// Events and other news of the driver that wait for the watcher.
+const NOTICE_QUEUE: usize = 1024;
+
+/// How long the registration waits for the driver at the start. Without one the ids of held chips
+/// are registered as unhealthy, so that kubelet does not drop the resource under running pods.
+const DRIVER_FIRST: Duration = Duration::from_secs(20);
+
+/// Bound of the whole drain; kubelet's part has 5 s of its own.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// The topology file of an eight-chip server on A5.
+const A5_SERVER_TOPOLOGY: &str = "/usr/local/Ascend/driver/topo/950/atlas_850_1.json";
+
+/// Why the agent could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The kernel's boot id cannot be read.
+    #[error("the kernel's boot id cannot be read; is /proc mounted?")]
+    Clock(#[source] io::Error),
+    /// Signals, threads or the own program cannot be had.
+    #[error("the system refuses {what}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// The system's words.
+        #[source]
+        source: io::Error,
+    },
+    /// The store must not be used by this agent.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The admin socket cannot be served.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+}
+
+/// Runs the agent until SIGTERM, SIGINT or SIGQUIT.
+///
+/// # Errors
+/// When it could not start; once started it lives through failures of store, driver and kubelet.
+pub async fn run(config: Config) -> Result<(), StartError> {
+    let clock = Arc::new(SystemClock::open().map_err(StartError::Clock)?);
+    let cancel = CancellationToken::new();
+    let tracker = TaskTracker::new();
+    let (reregister, reregister_asked) = mpsc::channel(1);
+    follow_signals(&tracker, &cancel, reregister)?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        "ascend-agent starts; it serves kubelet 1.26 and newer"
+    );
+
+    let opened = open_store(&config, &clock, &cancel).await;
+    let (journal, state) = match opened {
+        Ok(opened) => opened,
+        Err(OpenError::Cancelled { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let journal = Arc::new(journal);
+
+    let kubelet_config = KubeletConfig::new(
+        &config.device_plugin_dir,
+        &config.pod_resources_socket,
+        config.resource_domain.clone(),
+        RandomIds.grant().0,
+    );
+    let shared_clock: Arc<dyn Clock> = Arc::<SystemClock>::clone(&clock);
+    let records = Arc::new(RecordsReader::new(&kubelet_config, Arc::clone(&shared_clock)));
+    let (offers, offers_seen) = watch::channel(Arc::new(Offer::default()));
+    let (commands, queue) = mpsc::channel(COMMAND_QUEUE);
+    let (status, status_seen) = watch::channel(KubeletStatus::default());
+    let owner = Owner::new(
+        settings(&config),
+        Arc::clone(&journal),
+        Arc::clone(&records),
+        Arc::clone(&clock),
+        RandomIds,
+        state,
+        offers,
+    );
+    let front =
+        Front::new(commands.clone(), offers_seen.clone(), records, Arc::clone(&journal), status_seen);
+    let owner = tracker.spawn(owner.run(queue));
+    admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel)?;
+
+    let (notices, notices_seen) = mpsc::channel(NOTICE_QUEUE);
+    let driver = DriverHost::start(driver_config(&config)?, notices)
+        .map_err(|source| StartError::System { what: "a thread for the driver", source })?;
+    let driver = Arc::new(driver);
+    let pacing = ChipPacing { device_wait: config.device_wait, health_poll: config.health_poll };
+    tracker.spawn(watch_chips(
+        Arc::clone(&driver),
+        commands.clone(),
+        notices_seen,
+        pacing,
+        cancel.clone(),
+    ));
+    let activity = KubeletActivity::new(Arc::clone(&shared_clock));
+    wait_for_chips(offers_seen, &cancel).await;
+    tracker.spawn(watch_records(
+        front.clone(),
+        activity.clone(),
+        config.records_poll,
+        cancel.clone(),
+    ));
+    serve(KubeletParts {
+        config: kubelet_config,
+        allocations: front,
+        clock: shared_clock,
+        activity,
+        reregister: reregister_asked,
+        status,
+        cancel: cancel.clone(),
+        tracker: tracker.clone(),
+    })
+    .await;
+
+    tracing::info!("draining");
+    let drained = timeout(DRAIN, async {
+        driver.close().await;
+        let (reply, stopped) = oneshot::channel();
+        if commands.send(Command::Stop { reply }).await.is_ok() {
+            // The owner may be gone already; then there is nothing to wait for.
+            let _ = stopped.await;
+        }
+        let _ = owner.await;
+        journal.close().await;
+        tracker.close();
+        tracker.wait().await;
+    });
+    if drained.await.is_err() {
+        tracing::warn!(within = ?DRAIN, "not everything ended in time");
+    }
+    tracing::info!("ascend-agent ended");
+    Ok(())
+}
+
+fn settings(config: &Config) -> OwnerSettings {
+    let delivery = match config.delivery {
+        DeliveryChoice::DockerRuntime => Delivery::DockerRuntime,
+        DeliveryChoice::DeviceSpec => Delivery::DeviceSpec,
+        DeliveryChoice::Auto if config.docker_runtime => Delivery::DockerRuntime,
+        DeliveryChoice::Auto => Delivery::DeviceSpec,
+    };
+    tracing::info!(?delivery, driver_mounts = config.driver_mounts, "how chips reach containers");
+    let mut settings = OwnerSettings::of(config, delivery);
+    settings.hccl_topo_file.get_or_insert_with(|| A5_SERVER_TOPOLOGY.to_owned());
+    settings
+}
+
+fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {
+    let program = std::env::current_exe()
+        .map_err(|source| StartError::System { what: "the path of this program", source })?;
+    let lock_dir = config.state_dir.clone().filter(|dir| dir.is_dir()).unwrap_or_else(|| {
+        config.admin_socket.parent().map_or_else(|| PathBuf::from("/run"), Path::to_path_buf)
+    });
+    Ok(DriverConfig {
+        ld_library_path: config.ld_library_path.clone(),
+        trusted_library: config.trusted_library.clone(),
+        call_deadline: config.driver_call,
+        init_deadline: config.driver_init,
+        ..DriverConfig::new(program, lock_dir)
+    })
+}
+
+/// Opens the store. A folder that is there and refuses is a failing store: the agent runs, grants
+/// nothing and tries again. A folder that cannot be made is no state volume: the agent runs on what
+/// kubelet knows. A newer schema or a foreign owner is for a person to settle.
+async fn open_store(
+    config: &Config,
+    clock: &Arc<SystemClock>,
+    cancel: &CancellationToken,
+) -> Result<(LateStore, StoreState), OpenError> {
+    let clock: Arc<dyn Clock> = Arc::<SystemClock>::clone(clock);
+    let Some(directory) = config.state_dir.clone() else {
+        return volatile(clock, "state_dir is \"none\"".to_owned());
+    };
+    let store = Settings::new(directory.clone());
+    let opened =
+        open_waiting(store.clone(), Arc::clone(&clock), |_| {}, cancel.cancelled()).await;
+    match opened {
+        Ok(opened) => {
+            if let Some(rebuilt) = &opened.rebuilt {
+                tracing::error!(
+                    ?rebuilt,
+                    "the store was damaged and set aside; holders are taken from kubelet's records"
+                );
+            }
+            if let Some(copy) = &opened.migrated {
+                tracing::info!(copy = %copy.display(), "the store was brought to the newest schema");
+            }
+            let durable = StoreState::Durable { last_commit: last_commit(&opened.state) };
+            Ok((LateStore::opened(opened.store, clock), durable))
+        }
+        Err(
+            error @ (OpenError::NewerSchema { .. }
+            | OpenError::ForeignOwner { .. }
+            | OpenError::Cancelled { .. }),
+        ) => Err(error),
+        Err(error) => {
+            let failure = open_failure(&error, directory.clone());
+            if directory.is_dir() {
+                tracing::error!(error = %failure, "the store cannot be opened: nothing is granted");
+                let failing = StoreState::failing(failure.to_string());
+                return Ok((LateStore::unopened(store, clock), failing));
+            }
+            tracing::error!(
+                error = %failure,
+                "no state folder: after a restart holders are known from kubelet's records only; \
+                 mount a host folder there"
+            );
+            volatile(clock, failure.to_string())
+        }
+    }
+}
+
+fn last_commit(state: &crate::ports::StoredState) -> u64 {
+    state.last_sequence.map_or(0, |sequence| sequence.0)
+}
+
+fn volatile(clock: Arc<dyn Clock>, why: String) -> Result<(LateStore, StoreState), OpenError> {
+    let opened = Store::volatile(Arc::clone(&clock))?;
+    Ok((LateStore::opened(opened.store, clock), StoreState::Volatile { why }))
+}
+
+/// Waits for a first list with chips that could be sampled, or for the bound.
+async fn wait_for_chips(mut offers: watch::Receiver<Arc<Offer>>, cancel: &CancellationToken) {
+    let sampled = async {
+        // An error means that the owner is gone, which ends the agent anyway.
+        let _ = offers
+            .wait_for(|offer| offer.resources.values().flatten().any(|device| device.healthy))
+            .await;
+    };
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        waited = timeout(DRIVER_FIRST, sampled) => if waited.is_err() {
+            tracing::warn!(within = ?DRIVER_FIRST, "no healthy chip yet; registering what is known");
+        }
+    }
+}
+
+fn follow_signals(
+    tracker: &TaskTracker,
+    cancel: &CancellationToken,
+    reregister: mpsc::Sender<()>,
+) -> Result<(), StartError> {
+    let open = |kind| {
+        signal(kind).map_err(|source| StartError::System { what: "signal reception", source })
+    };
+    let mut terminate = open(SignalKind::terminate())?;
+    let mut interrupt = open(SignalKind::interrupt())?;
+    let mut quit = open(SignalKind::quit())?;
+    let mut hangup = open(SignalKind::hangup())?;
+    let cancel = cancel.clone();
+    tracker.spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = quit.recv() => break,
+                _ = hangup.recv() => {
+                    tracing::info!("SIGHUP: registering anew");
+                    // One waiting request is as good as two.
+                    let _ = reregister.try_send(());
+                }
+                () = cancel.cancelled() => return,
+            }
+        }
+        cancel.cancel();
+    });
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Looking at kubelet's records: soon after a grant or a new checkpoint, and from time to time.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::kubelet::KubeletActivity;
+use crate::ports::{Journal, KubeletRecords};
+
+use super::command::Command;
+use super::front::Front;
+
+/// Kubelet writes its checkpoint several times during one admission.
+const CHECKPOINT_DEBOUNCE: Duration = Duration::from_millis(50);
+
+/// Lists no closer than this, whatever happens: kubelet serves all its clients 100 a second.
+const LIST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Quiet time after kubelet's last call before we list pods ourselves: a List during an Allocate can
+/// make kubelet forget the ids in flight (rule L-1).
+const QUIET_BEFORE_LIST: Duration = Duration::from_secs(1);
+
+pub(super) async fn watch_records<R: KubeletRecords, J: Journal>(
+    front: Front<R, J>,
+    activity: KubeletActivity,
+    period: Duration,
+    cancel: CancellationToken,
+) {
+    let work = async {
+        let mut next_list = now();
+        loop {
+            tokio::select! {
+                () = front.checkpoint_hint() => {
+                    // Several hints within the pause count as one.
+                    let _ = timeout(CHECKPOINT_DEBOUNCE, std::future::pending::<()>()).await;
+                    let views = front.checkpoint_view().await;
+                    if !front.tell(Command::Views(views)).await {
+                        return;
+                    }
+                }
+                () = front.grant_hint() => next_list = next_list.min(now() + LIST_PAUSE.min(period)),
+                () = sleep_until(next_list) => {
+                    activity.wait_quiet(QUIET_BEFORE_LIST).await;
+                    let views = front.views().await;
+                    if !front.tell(Command::Views(views)).await {
+                        return;
+                    }
+                    next_list = now() + period;
+                }
+            }
+        }
+    };
+    cancel.run_until_cancelled(work).await;
+}
+
+fn now() -> Instant {
+    Instant::now()
+}
