@@ -155,9 +155,9 @@ pub(super) mod tests {
             tokio::time::sleep(Duration::from_millis(500)).await;
             drop(activity.begin());
         };
-        let (waited, ()) = tokio::join!(wait, calls);
-        assert!(waited >= Duration::from_millis(2100), "{waited:?}");
-        assert!(waited < Duration::from_millis(2200), "{waited:?}");
+        let (passed, ()) = tokio::join!(wait, calls);
+        assert!(passed >= Duration::from_millis(2100), "{passed:?}");
+        assert!(passed < Duration::from_millis(2200), "{passed:?}");
         assert_eq!(activity.calls_begun(), 3);
     }
 }
