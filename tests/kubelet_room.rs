@@ -11,6 +11,9 @@ mod calls;
 #[path = "kubelet_room/lists.rs"]
 mod lists;
 #[cfg(test)]
+#[path = "kubelet_room/records.rs"]
+mod records;
+#[cfg(test)]
 #[path = "kubelet_room/registration.rs"]
 mod registration;
 #[cfg(test)]

@@ -51,6 +51,14 @@ pub enum CheckpointError {
     },
 }
 
+impl CheckpointError {
+    /// Whether a later try may succeed: kubelet writes the file anew with every change.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        true
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct File {

@@ -40,7 +40,7 @@ const SELF_CHECK_DEADLINE: Duration = Duration::from_secs(1);
 /// What ended streams and severed connections need to be noticed.
 const END_DEADLINE: Duration = Duration::from_millis(500);
 
-/// Why a generation could not be registered. Every one may heal.
+/// Why a generation could not be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
     /// Kubelet's socket does not answer.
@@ -52,10 +52,10 @@ pub enum RegisterError {
         #[source]
         source: tonic::transport::Error,
     },
-    /// Kubelet took too long.
-    #[error("kubelet did not finish {step} within {within:?}")]
+    /// A step took too long.
+    #[error("{step} did not end within {within:?}")]
     Deadline {
-        /// Dialling or Register.
+        /// Which.
         step: &'static str,
         /// The deadline.
         within: Duration,
@@ -97,7 +97,7 @@ impl RegisterError {
     /// Whether a later try may succeed without anybody changing the agent.
     #[must_use]
     pub fn retryable(&self) -> bool {
-        !matches!(self, Self::Socket(SocketDirError::TooLong { .. }))
+        !matches!(self, Self::Socket(error) if !error.retryable())
     }
 }
 
@@ -225,7 +225,7 @@ pub(super) async fn dial_kubelet(
     within: Duration,
 ) -> Result<(Channel, Duration), RegisterError> {
     let begun = tokio::time::Instant::now();
-    let step = "dialling";
+    let step = "dialling kubelet";
     match tokio::time::timeout(within, dial(path)).await {
         Ok(Ok(channel)) => Ok((channel, within.saturating_sub(begun.elapsed()))),
         Ok(Err(source)) => {
@@ -251,7 +251,7 @@ pub(super) async fn register(
         options: Some(messages::options()),
     };
     let mut client = RegistrationClient::new(kubelet);
-    let step = "Register";
+    let step = "kubelet's Register";
     match tokio::time::timeout(within, client.register(request)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(status)) => Err(RegisterError::Refused {

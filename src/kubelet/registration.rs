@@ -23,6 +23,9 @@ use super::socket_dir::SocketDir;
 use crate::domain::ids::ResourceName;
 use crate::ports::{Allocations, GenerationCause};
 
+/// The ledger promises 2 s. Registering without it could offer a list that is not reconciled.
+const PREPARE_DEADLINE: Duration = Duration::from_secs(3);
+
 /// What a loop needs.
 #[derive(Clone)]
 pub(super) struct Registration<A> {
@@ -68,6 +71,7 @@ impl<A: Allocations> Registration<A> {
         while let Some(kubelet) = self.kubelet().await {
             if registered_with.is_some_and(|known| known != kubelet) {
                 cause = GenerationCause::KubeletRestart;
+                losses.reset();
             }
             if tried_with != Some(kubelet) {
                 failures.reset();
@@ -144,7 +148,14 @@ impl<A: Allocations> Registration<A> {
             () = self.cancel.cancelled() => return Err(RegisterError::Overtaken),
             dialled = generation::dial_kubelet(&self.kubelet_socket, within) => dialled?,
         };
-        self.allocations.begin_generation(cause).await;
+        let prepared = self.allocations.begin_generation(cause);
+        if tokio::time::timeout(PREPARE_DEADLINE, prepared)
+            .await
+            .is_err()
+        {
+            let (step, within) = ("the ledger's preparation", PREPARE_DEADLINE);
+            return Err(RegisterError::Deadline { step, within });
+        }
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let socket = self.dir.socket_path(&self.resource, number)?;
         self.board
@@ -200,7 +211,8 @@ impl<A: Allocations> Registration<A> {
         }
     }
 
-    /// Waits until a registered generation is lost.
+    /// Waits until a registered generation is lost. Any stream that ends without our doing counts:
+    /// one registration too many costs nothing, one too few leaves the node without devices.
     async fn hold(&mut self, generation: &Generation, kubelet: KubeletSocket) -> End {
         let mut counts = generation.counts();
         let opens = tokio::time::sleep(self.times.stream_opens);

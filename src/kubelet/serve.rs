@@ -122,10 +122,6 @@ pub async fn serve<A: Allocations>(parts: KubeletParts<A>) {
                 asked.send_modify(|count| *count = count.wrapping_add(1));
             }
             Ok(()) = offers.changed() => {}
-            else => {
-                cancel.cancelled().await;
-                break;
-            }
         }
     }
     let ended = async {

@@ -95,6 +95,14 @@ pub enum SocketDirError {
     },
 }
 
+impl SocketDirError {
+    /// Whether it may heal without a change of the agent's configuration.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        !matches!(self, Self::NotPlain { .. } | Self::TooLong { .. })
+    }
+}
+
 /// Which file stands behind a name. Inode numbers are used again at once, so the time of creation
 /// belongs to it; a socket's modification time never changes after its bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,12 +334,13 @@ mod tests {
     use super::*;
 
     fn socket_dir(path: &Path) -> SocketDir {
+        let path = path.canonicalize().unwrap();
         let found = path.symlink_metadata().unwrap();
         let owner = SocketOwner {
             uid: found.uid(),
             gid: found.gid(),
         };
-        SocketDir::new(path.to_owned(), owner, Uuid::from_u128(0xABCD_1234))
+        SocketDir::new(path, owner, Uuid::from_u128(0xABCD_1234))
     }
 
     fn resource() -> ResourceName {
@@ -433,7 +442,7 @@ mod tests {
     async fn removes_dead_sockets_of_ours_and_nothing_else() {
         let temp = tempfile::tempdir().unwrap();
         let dir = socket_dir(temp.path());
-        let at = |name: &str| temp.path().join(name);
+        let at = |name: &str| dir.path().join(name);
         for dead in [
             "Ascend910-00000001-7.sock",
             "Ascend910.sock",

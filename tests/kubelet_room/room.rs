@@ -96,7 +96,13 @@ impl Allocations for ScriptedLedger {
 }
 
 /// Counts up by a millisecond a look.
-struct CountingClock(AtomicU64);
+pub(crate) struct CountingClock(AtomicU64);
+
+impl CountingClock {
+    pub(crate) fn start() -> Arc<dyn Clock> {
+        Arc::new(Self(AtomicU64::new(1)))
+    }
+}
 
 impl Clock for CountingClock {
     fn now(&self) -> Stamp {
@@ -150,8 +156,8 @@ impl Room {
             allocated: Mutex::default(),
             hints: AtomicUsize::default(),
         });
-        let clock = Arc::new(CountingClock(AtomicU64::new(1)));
-        let activity = KubeletActivity::new(Arc::<CountingClock>::clone(&clock));
+        let clock = CountingClock::start();
+        let activity = KubeletActivity::new(Arc::clone(&clock));
         let (reregister, asked) = mpsc::channel(1);
         let (status, seen) = watch::channel(KubeletStatus::default());
         let cancel = CancellationToken::new();
