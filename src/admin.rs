@@ -13,11 +13,12 @@ pub use server::{AdminError, serve};
 
 mod api {
     #![expect(
-        missing_docs,
         unreachable_pub,
+        unused_qualifications,
         clippy::pedantic,
         clippy::allow_attributes,
         clippy::allow_attributes_without_reason,
+        clippy::clone_on_ref_ptr,
         reason = "generated from proto/admin/v1/api.proto, which documents it"
     )]
     include!(concat!(env!("OUT_DIR"), "/admin_v1/ascend.admin.v1.rs"));

@@ -4,6 +4,8 @@
 //! who holds which chip. The rooms and what each may import stand in `ARCHITECTURE.md`; a test holds
 //! the code to that table.
 
+pub mod admin;
+pub mod agent;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -16,4 +18,5 @@ pub mod kubelet;
 pub mod ledger;
 pub mod ports;
 pub mod store;
+pub mod telemetry;
 pub mod topology;

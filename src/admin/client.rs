@@ -55,14 +55,19 @@ impl AdminClient {
     /// # Errors
     /// When nobody listens.
     pub async fn connect(socket: &Path) -> Result<Self, AskError> {
-        let no_agent = |source| AskError::NoAgent { socket: socket.to_owned(), source };
+        let no_agent = |source| AskError::NoAgent {
+            socket: socket.to_owned(),
+            source,
+        };
         let channel = Endpoint::from_shared(format!("unix://{}", socket.display()))
             .map_err(no_agent)?
             .connect_timeout(CONNECT)
             .connect()
             .await
             .map_err(no_agent)?;
-        Ok(Self { stub: Stub::new(channel) })
+        Ok(Self {
+            stub: Stub::new(channel),
+        })
     }
 
     /// What the agent knows now.
@@ -72,7 +77,12 @@ impl AdminClient {
     pub async fn status(&self) -> Result<StatusDocument, AskError> {
         let mut request = Request::new(StatusRequest {});
         request.set_timeout(ANSWER);
-        let answer = self.stub.clone().status(request).await.map_err(|status| refused(&status))?;
+        let answer = self
+            .stub
+            .clone()
+            .status(request)
+            .await
+            .map_err(|status| refused(&status))?;
         serde_json::from_str(&answer.into_inner().json).map_err(AskError::Answer)
     }
 
@@ -91,7 +101,12 @@ impl AdminClient {
             limit: u32::try_from(query.limit).unwrap_or(0),
         });
         request.set_timeout(ANSWER);
-        let answer = self.stub.clone().history(request).await.map_err(|status| refused(&status))?;
+        let answer = self
+            .stub
+            .clone()
+            .history(request)
+            .await
+            .map_err(|status| refused(&status))?;
         let page = answer.into_inner();
         let records = page
             .records_json
@@ -107,13 +122,23 @@ impl AdminClient {
     /// # Errors
     /// When the path exists, cannot be written or takes longer than two minutes.
     pub async fn backup(&self, to: &Path) -> Result<u64, AskError> {
-        let mut request = Request::new(BackupRequest { path: to.display().to_string() });
+        let mut request = Request::new(BackupRequest {
+            path: to.display().to_string(),
+        });
         request.set_timeout(BACKUP);
-        let answer = self.stub.clone().backup(request).await.map_err(|status| refused(&status))?;
+        let answer = self
+            .stub
+            .clone()
+            .backup(request)
+            .await
+            .map_err(|status| refused(&status))?;
         Ok(answer.into_inner().size_bytes)
     }
 }
 
 fn refused(status: &tonic::Status) -> AskError {
-    AskError::Refused { message: status.message().to_owned(), code: status.code() }
+    AskError::Refused {
+        message: status.message().to_owned(),
+        code: status.code(),
+    }
 }

@@ -51,8 +51,10 @@ pub fn serve(
     tracker: &TaskTracker,
     cancel: &CancellationToken,
 ) -> Result<(), AdminError> {
-    let listener =
-        bind(socket).map_err(|source| AdminError::Bind { path: socket.to_owned(), source })?;
+    let listener = bind(socket).map_err(|source| AdminError::Bind {
+        path: socket.to_owned(),
+        source,
+    })?;
     let socket = socket.to_owned();
     let cancel = cancel.clone();
     tracker.spawn(async move {
@@ -94,7 +96,11 @@ impl<A: Administration> Admin for Desk<A> {
         &self,
         _request: Request<StatusRequest>,
     ) -> Result<Response<StatusResponse>, Status> {
-        let document = self.administration.status().await.map_err(|error| status_of(&error))?;
+        let document = self
+            .administration
+            .status()
+            .await
+            .map_err(|error| status_of(&error))?;
         let json = serde_json::to_string(&document).map_err(|error| unprintable(&error))?;
         Ok(Response::new(StatusResponse { json }))
     }
@@ -105,15 +111,22 @@ impl<A: Administration> Admin for Desk<A> {
     ) -> Result<Response<HistoryResponse>, Status> {
         let asked = request.into_inner();
         let limit = usize::try_from(asked.limit).unwrap_or(HISTORY_PAGE_MAX);
-        let limit = if limit == 0 { HISTORY_PAGE_MAX } else { limit.min(HISTORY_PAGE_MAX) };
+        let limit = if limit == 0 {
+            HISTORY_PAGE_MAX
+        } else {
+            limit.min(HISTORY_PAGE_MAX)
+        };
         let query = HistoryQuery {
             after: (asked.after_sequence > 0).then_some(CommitSequence(asked.after_sequence)),
             since_utc_ns: (asked.since_utc_ns != 0).then_some(asked.since_utc_ns),
             until_utc_ns: (asked.until_utc_ns != 0).then_some(asked.until_utc_ns),
             limit,
         };
-        let records =
-            self.administration.history(query).await.map_err(|error| status_of(&error))?;
+        let records = self
+            .administration
+            .history(query)
+            .await
+            .map_err(|error| status_of(&error))?;
         let more = records.len() >= limit;
         let records_json = records
             .iter()
@@ -129,7 +142,9 @@ impl<A: Administration> Admin for Desk<A> {
     ) -> Result<Response<BackupResponse>, Status> {
         let path = request.into_inner().path;
         if !Path::new(&path).is_absolute() {
-            return Err(Status::invalid_argument(format!("{path:?} is not an absolute path")));
+            return Err(Status::invalid_argument(format!(
+                "{path:?} is not an absolute path"
+            )));
         }
         let size_bytes = self
             .administration

@@ -28,10 +28,14 @@ pub(super) enum Command {
         available: Vec<PluginDeviceId>,
         must_include: Vec<PluginDeviceId>,
         size: usize,
-        reply: oneshot::Sender<Result<Vec<PluginDeviceId>, Refusal>>,
+        reply: oneshot::Sender<Vec<PluginDeviceId>>,
     },
     /// A registration is about to happen.
-    BeginGeneration { cause: GenerationCause, views: KubeletViews, reply: oneshot::Sender<()> },
+    BeginGeneration {
+        cause: GenerationCause,
+        views: KubeletViews,
+        reply: oneshot::Sender<()>,
+    },
     /// Kubelet's records were looked at.
     Views(KubeletViews),
     /// The node was enumerated.
@@ -43,7 +47,9 @@ pub(super) enum Command {
     /// A fault event came in.
     Fault(FaultEvent),
     /// An operator asks.
-    Status { reply: oneshot::Sender<StatusDocument> },
+    Status {
+        reply: oneshot::Sender<StatusDocument>,
+    },
     /// Stop in order.
     Stop { reply: oneshot::Sender<()> },
 }
@@ -58,5 +64,9 @@ pub(super) enum AllocateReply {
 #[derive(Clone, Debug)]
 pub(super) enum DriverTrouble {
     Failed(HardwareError),
-    Incomplete { up: usize, counted: u32, problems: Vec<String> },
+    Incomplete {
+        up: usize,
+        counted: u32,
+        problems: Vec<String>,
+    },
 }

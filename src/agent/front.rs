@@ -13,7 +13,8 @@ use crate::domain::offer::{Injection, Offer, Refusal};
 use crate::domain::status::{RegistrationStatus, StatusDocument};
 use crate::kubelet::KubeletStatus;
 use crate::ports::{
-    Administration, AdministrationError, Allocations, CensusError, GenerationCause, HistoryQuery, Journal, KubeletRecords, KubeletViews,
+    Administration, AdministrationError, Allocations, CensusError, GenerationCause, HistoryQuery,
+    Journal, KubeletRecords, KubeletViews,
 };
 
 use super::command::{AllocateReply, Command};
@@ -45,7 +46,9 @@ struct Shared<R, J> {
 
 impl<R, J> Clone for Front<R, J> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
     }
 }
 
@@ -86,13 +89,21 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
         let checkpoint_before = records.checkpoint_version();
         let census = records.census().await;
         let checkpoint = records.checkpoint().await;
-        KubeletViews { census: Some(census), checkpoint, checkpoint_before }
+        KubeletViews {
+            census: Some(census),
+            checkpoint,
+            checkpoint_before,
+        }
     }
 
     /// Looks at the checkpoint alone.
     pub(super) async fn checkpoint_view(&self) -> KubeletViews {
         let checkpoint = self.shared.records.checkpoint().await;
-        KubeletViews { census: None, checkpoint, checkpoint_before: None }
+        KubeletViews {
+            census: None,
+            checkpoint,
+            checkpoint_before: None,
+        }
     }
 
     /// Tells the owner; false once it is gone.
@@ -134,7 +145,9 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
 type Decided = Result<Injection, Refusal>;
 
 fn stopping() -> Refusal {
-    Refusal::NotReady { cause: "it is stopping".to_owned() }
+    Refusal::NotReady {
+        cause: "it is stopping".to_owned(),
+    }
 }
 
 impl<R: KubeletRecords, J: Journal> Allocations for Front<R, J> {
@@ -145,7 +158,12 @@ impl<R: KubeletRecords, J: Journal> Allocations for Front<R, J> {
     async fn begin_generation(&self, cause: GenerationCause) {
         let work = async {
             let views = self.views().await;
-            self.ask(|reply| Command::BeginGeneration { cause, views, reply }).await
+            self.ask(|reply| Command::BeginGeneration {
+                cause,
+                views,
+                reply,
+            })
+            .await
         };
         if timeout(GENERATION_BUDGET, work).await.is_err() {
             tracing::warn!(
@@ -180,7 +198,7 @@ impl<R: KubeletRecords, J: Journal> Allocations for Front<R, J> {
         });
         // The answer is a hint: none is better than a late one.
         match timeout(GENERATION_BUDGET, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|| Err(stopping())),
+            Ok(answer) => answer.ok_or_else(stopping),
             Err(_) => Ok(Vec::new()),
         }
     }
@@ -197,10 +215,9 @@ impl<R: KubeletRecords, J: Journal> Allocations for Front<R, J> {
 impl<R: KubeletRecords, J: Journal> Administration for Front<R, J> {
     async fn status(&self) -> Result<StatusDocument, AdministrationError> {
         let answer = timeout(OPERATOR_BUDGET, self.ask(|reply| Command::Status { reply })).await;
-        let mut document = answer
-            .ok()
-            .flatten()
-            .ok_or(AdministrationError::NoAnswer { within: OPERATOR_BUDGET })?;
+        let mut document = answer.ok().flatten().ok_or(AdministrationError::NoAnswer {
+            within: OPERATOR_BUDGET,
+        })?;
         add_registrations(&mut document, &self.shared.registrations.borrow());
         document.ready = document.shortcomings.is_empty();
         Ok(document)
@@ -219,19 +236,25 @@ impl<R: KubeletRecords, J: Journal> Administration for Front<R, J> {
 }
 
 fn add_registrations(document: &mut StatusDocument, kubelet: &KubeletStatus) {
-    document.shortcomings.extend(kubelet.directory_problem.clone());
+    document
+        .shortcomings
+        .extend(kubelet.directory_problem.clone());
     if !kubelet.kubelet_seen {
-        document.shortcomings.push("kubelet's registry socket is not there".to_owned());
+        document
+            .shortcomings
+            .push("kubelet's registry socket is not there".to_owned());
     }
     if kubelet.resources.is_empty() {
-        document.shortcomings.push("nothing is registered with kubelet yet".to_owned());
+        document
+            .shortcomings
+            .push("nothing is registered with kubelet yet".to_owned());
     }
     for (resource, status) in &kubelet.resources {
         let trouble = status.last_error.clone().unwrap_or_default();
         if status.delivered_version.is_none() {
-            document
-                .shortcomings
-                .push(format!("{resource} is not registered with kubelet: {trouble}"));
+            document.shortcomings.push(format!(
+                "{resource} is not registered with kubelet: {trouble}"
+            ));
         }
         document.kubelet.insert(
             resource.to_string(),

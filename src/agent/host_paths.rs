@@ -13,7 +13,9 @@ const FOLDER_ENTRIES_MAX: usize = 1024;
 pub(super) fn look(paths: &[String]) -> HostPaths {
     let mut host = HostPaths::default();
     for path in paths {
-        let Ok(meta) = fs::metadata(path) else { continue };
+        let Ok(meta) = fs::metadata(path) else {
+            continue;
+        };
         host.present.insert(path.clone());
         if meta.is_dir() {
             list(path, &mut host);
@@ -23,7 +25,9 @@ pub(super) fn look(paths: &[String]) -> HostPaths {
 }
 
 fn list(folder: &str, host: &mut HostPaths) {
-    let Ok(entries) = fs::read_dir(Path::new(folder)) else { return };
+    let Ok(entries) = fs::read_dir(Path::new(folder)) else {
+        return;
+    };
     for entry in entries.take(FOLDER_ENTRIES_MAX).flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if let (Some(name), false) = (entry.file_name().to_str(), is_folder) {

@@ -19,11 +19,19 @@ pub(super) struct LateStore {
 
 impl LateStore {
     pub(super) fn opened(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { settings: None, clock, opened: OnceCell::new_with(Some(store)) }
+        Self {
+            settings: None,
+            clock,
+            opened: OnceCell::new_with(Some(store)),
+        }
     }
 
     pub(super) fn unopened(settings: Settings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings: Some(settings), clock, opened: OnceCell::new() }
+        Self {
+            settings: Some(settings),
+            clock,
+            opened: OnceCell::new(),
+        }
     }
 
     pub(super) async fn close(&self) {
@@ -40,18 +48,25 @@ impl LateStore {
     }
 
     fn path(&self) -> PathBuf {
-        self.settings.as_ref().map(|settings| settings.directory.clone()).unwrap_or_default()
+        self.settings
+            .as_ref()
+            .map(|settings| settings.directory.clone())
+            .unwrap_or_default()
     }
 
     async fn open(&self) -> Result<Store, JournalError> {
-        let Some(settings) = self.settings.clone() else { return Err(JournalError::Closed) };
+        let Some(settings) = self.settings.clone() else {
+            return Err(JournalError::Closed);
+        };
         let path = settings.directory.clone();
         let clock = Arc::clone(&self.clock);
         let opened = tokio::task::spawn_blocking(move || Store::open(settings, clock)).await;
         match opened {
             Ok(Ok(opened)) => Ok(opened.store),
             Ok(Err(error)) => Err(open_failure(&error, path)),
-            Err(error) => Err(JournalError::Storage { cause: error.to_string() }),
+            Err(error) => Err(JournalError::Storage {
+                cause: error.to_string(),
+            }),
         }
     }
 }
@@ -74,7 +89,11 @@ impl Journal for LateStore {
     }
 
     async fn load(&self) -> Result<StoredState, JournalError> {
-        self.opened.get_or_try_init(|| self.open()).await?.load().await
+        self.opened
+            .get_or_try_init(|| self.open())
+            .await?
+            .load()
+            .await
     }
 
     async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRecord>, JournalError> {

@@ -50,8 +50,13 @@ pub(super) struct OwnerSettings {
 impl OwnerSettings {
     pub(super) fn of(config: &Config, delivery: Delivery) -> Self {
         Self {
-            naming: Naming { domain: config.resource_domain.clone() },
-            policy: HealthPolicy { hold_down: config.hold_down, ..HealthPolicy::default() },
+            naming: Naming {
+                domain: config.resource_domain.clone(),
+            },
+            policy: HealthPolicy {
+                hold_down: config.hold_down,
+                ..HealthPolicy::default()
+            },
             owner_proof: config.owner_proof,
             driver_grace: config.driver_grace,
             delivery,
@@ -147,15 +152,30 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
 
     async fn take(&mut self, command: Command) {
         match command {
-            Command::Allocate { resource, ids, asked, reply } => {
+            Command::Allocate {
+                resource,
+                ids,
+                asked,
+                reply,
+            } => {
                 let answer = self.allocate(&resource, &ids, asked).await;
                 self.publish();
                 let _ = reply.send(answer);
             }
-            Command::Preferred { resource, available, must_include, size, reply } => {
+            Command::Preferred {
+                resource,
+                available,
+                must_include,
+                size,
+                reply,
+            } => {
                 let _ = reply.send(self.preferred(&resource, &available, &must_include, size));
             }
-            Command::BeginGeneration { cause, views, reply } => {
+            Command::BeginGeneration {
+                cause,
+                views,
+                reply,
+            } => {
                 self.begin_generation(cause, views).await;
                 self.publish();
                 let _ = reply.send(());
@@ -230,7 +250,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             if offer.resources == resources && offer.refresh == refresh {
                 return false;
             }
-            *offer = Arc::new(Offer { version: offer.version + 1, refresh, resources });
+            *offer = Arc::new(Offer {
+                version: offer.version + 1,
+                refresh,
+                resources,
+            });
             true
         });
     }

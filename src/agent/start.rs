@@ -99,7 +99,10 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         RandomIds.grant().0,
     );
     let shared_clock: Arc<dyn Clock> = Arc::<SystemClock>::clone(&clock);
-    let records = Arc::new(RecordsReader::new(&kubelet_config, Arc::clone(&shared_clock)));
+    let records = Arc::new(RecordsReader::new(
+        &kubelet_config,
+        Arc::clone(&shared_clock),
+    ));
     let (offers, offers_seen) = watch::channel(Arc::new(Offer::default()));
     let (commands, queue) = mpsc::channel(COMMAND_QUEUE);
     let (status, status_seen) = watch::channel(KubeletStatus::default());
@@ -112,16 +115,28 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         state,
         offers,
     );
-    let front =
-        Front::new(commands.clone(), offers_seen.clone(), records, Arc::clone(&journal), status_seen);
+    let front = Front::new(
+        commands.clone(),
+        offers_seen.clone(),
+        records,
+        Arc::clone(&journal),
+        status_seen,
+    );
     let owner = tracker.spawn(owner.run(queue));
     admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel)?;
 
     let (notices, notices_seen) = mpsc::channel(NOTICE_QUEUE);
-    let driver = DriverHost::start(driver_config(&config)?, notices)
-        .map_err(|source| StartError::System { what: "a thread for the driver", source })?;
+    let driver = DriverHost::start(driver_config(&config)?, notices).map_err(|source| {
+        StartError::System {
+            what: "a thread for the driver",
+            source,
+        }
+    })?;
     let driver = Arc::new(driver);
-    let pacing = ChipPacing { device_wait: config.device_wait, health_poll: config.health_poll };
+    let pacing = ChipPacing {
+        device_wait: config.device_wait,
+        health_poll: config.health_poll,
+    };
     tracker.spawn(watch_chips(
         Arc::clone(&driver),
         commands.clone(),
@@ -172,22 +187,36 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 fn settings(config: &Config) -> OwnerSettings {
     let delivery = match config.delivery {
         DeliveryChoice::DockerRuntime => Delivery::DockerRuntime,
-        DeliveryChoice::DeviceSpec => Delivery::DeviceSpec,
         DeliveryChoice::Auto if config.docker_runtime => Delivery::DockerRuntime,
-        DeliveryChoice::Auto => Delivery::DeviceSpec,
+        DeliveryChoice::DeviceSpec | DeliveryChoice::Auto => Delivery::DeviceSpec,
     };
-    tracing::info!(?delivery, driver_mounts = config.driver_mounts, "how chips reach containers");
+    tracing::info!(
+        ?delivery,
+        driver_mounts = config.driver_mounts,
+        "how chips reach containers"
+    );
     let mut settings = OwnerSettings::of(config, delivery);
-    settings.hccl_topo_file.get_or_insert_with(|| A5_SERVER_TOPOLOGY.to_owned());
+    settings
+        .hccl_topo_file
+        .get_or_insert_with(|| A5_SERVER_TOPOLOGY.to_owned());
     settings
 }
 
 fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {
-    let program = std::env::current_exe()
-        .map_err(|source| StartError::System { what: "the path of this program", source })?;
-    let lock_dir = config.state_dir.clone().filter(|dir| dir.is_dir()).unwrap_or_else(|| {
-        config.admin_socket.parent().map_or_else(|| PathBuf::from("/run"), Path::to_path_buf)
-    });
+    let program = std::env::current_exe().map_err(|source| StartError::System {
+        what: "the path of this program",
+        source,
+    })?;
+    let lock_dir = config
+        .state_dir
+        .clone()
+        .filter(|dir| dir.is_dir())
+        .unwrap_or_else(|| {
+            config
+                .admin_socket
+                .parent()
+                .map_or_else(|| PathBuf::from("/run"), Path::to_path_buf)
+        });
     Ok(DriverConfig {
         ld_library_path: config.ld_library_path.clone(),
         trusted_library: config.trusted_library.clone(),
@@ -210,8 +239,13 @@ async fn open_store(
         return volatile(clock, "state_dir is \"none\"".to_owned());
     };
     let store = Settings::new(directory.clone());
-    let opened =
-        open_waiting(store.clone(), Arc::clone(&clock), |_| {}, cancel.cancelled()).await;
+    let opened = open_waiting(
+        store.clone(),
+        Arc::clone(&clock),
+        |_| {},
+        cancel.cancelled(),
+    )
+    .await;
     match opened {
         Ok(opened) => {
             if let Some(rebuilt) = &opened.rebuilt {
@@ -223,7 +257,9 @@ async fn open_store(
             if let Some(copy) = &opened.migrated {
                 tracing::info!(copy = %copy.display(), "the store was brought to the newest schema");
             }
-            let durable = StoreState::Durable { last_commit: last_commit(&opened.state) };
+            let durable = StoreState::Durable {
+                last_commit: last_commit(&opened.state),
+            };
             Ok((LateStore::opened(opened.store, clock), durable))
         }
         Err(
@@ -254,7 +290,10 @@ fn last_commit(state: &crate::ports::StoredState) -> u64 {
 
 fn volatile(clock: Arc<dyn Clock>, why: String) -> Result<(LateStore, StoreState), OpenError> {
     let opened = Store::volatile(Arc::clone(&clock))?;
-    Ok((LateStore::opened(opened.store, clock), StoreState::Volatile { why }))
+    Ok((
+        LateStore::opened(opened.store, clock),
+        StoreState::Volatile { why },
+    ))
 }
 
 /// Waits for a first list with chips that could be sampled, or for the bound.
@@ -262,7 +301,13 @@ async fn wait_for_chips(mut offers: watch::Receiver<Arc<Offer>>, cancel: &Cancel
     let sampled = async {
         // An error means that the owner is gone, which ends the agent anyway.
         let _ = offers
-            .wait_for(|offer| offer.resources.values().flatten().any(|device| device.healthy))
+            .wait_for(|offer| {
+                offer
+                    .resources
+                    .values()
+                    .flatten()
+                    .any(|device| device.healthy)
+            })
             .await;
     };
     tokio::select! {
@@ -279,7 +324,10 @@ fn follow_signals(
     reregister: mpsc::Sender<()>,
 ) -> Result<(), StartError> {
     let open = |kind| {
-        signal(kind).map_err(|source| StartError::System { what: "signal reception", source })
+        signal(kind).map_err(|source| StartError::System {
+            what: "signal reception",
+            source,
+        })
     };
     let mut terminate = open(SignalKind::terminate())?;
     let mut interrupt = open(SignalKind::interrupt())?;

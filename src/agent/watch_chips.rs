@@ -37,7 +37,14 @@ pub(super) async fn watch_chips<H: Hardware>(
     pacing: ChipPacing,
     cancel: CancellationToken,
 ) {
-    let watch = Watch { hardware, owner, notices, pacing, most_chips: 0, incomplete_since: None };
+    let watch = Watch {
+        hardware,
+        owner,
+        notices,
+        pacing,
+        most_chips: 0,
+        incomplete_since: None,
+    };
     cancel.run_until_cancelled(watch.run()).await;
 }
 
@@ -80,12 +87,12 @@ impl<H: Hardware> Watch<H> {
                     poll.reset_immediately();
                 }
                 Some(Some(HardwareNotice::HostEnded { cause })) => {
-                    tracing::warn!(cause, "driver host ended");
+                    tracing::debug!(cause, "enumerating again after the driver host ended");
                     self.enumerate_again(false).await?;
                     poll.reset_immediately();
                 }
                 Some(Some(HardwareNotice::HostStarted { epoch, pid })) => {
-                    tracing::info!(epoch, pid, "driver host started");
+                    tracing::debug!(epoch, pid, "driver host started");
                 }
                 // The driver's side is closed: nothing comes any more.
                 Some(None) => return Ok(()),
@@ -130,25 +137,41 @@ impl<H: Hardware> Watch<H> {
     async fn take(&mut self, inventory: Inventory) -> Result<(), OwnerGone> {
         self.most_chips = self.most_chips.max(inventory.chips.len());
         let whole = inventory.is_complete() && inventory.chips.len() >= self.most_chips;
-        self.incomplete_since =
-            if whole { None } else { Some(self.incomplete_since.unwrap_or_else(now)) };
+        self.incomplete_since = if whole {
+            None
+        } else {
+            Some(self.incomplete_since.unwrap_or_else(now))
+        };
         self.tell(Command::Inventory(inventory)).await
     }
 
     fn look_again_due(&self, looked: Instant) -> bool {
-        let Some(since) = self.incomplete_since else { return false };
-        let pause =
-            if since.elapsed() < LOOK_OFTEN_FOR { LOOK_AGAIN } else { LOOK_AGAIN_LATER };
+        let Some(since) = self.incomplete_since else {
+            return false;
+        };
+        let pause = if since.elapsed() < LOOK_OFTEN_FOR {
+            LOOK_AGAIN
+        } else {
+            LOOK_AGAIN_LATER
+        };
         looked.elapsed() >= pause
     }
 
     async fn sample(&mut self, round: u32) -> Result<(), OwnerGone> {
-        match self.hardware.sample(round.is_multiple_of(PROCESSES_EVERY)).await {
+        match self
+            .hardware
+            .sample(round.is_multiple_of(PROCESSES_EVERY))
+            .await
+        {
             Ok(samples) => self.tell(Command::Samples(samples)).await,
             Err(error) => {
                 let restart = matches!(error, HardwareError::Host(_));
                 self.trouble(DriverTrouble::Failed(error)).await?;
-                if restart { self.enumerate_again(false).await } else { Ok(()) }
+                if restart {
+                    self.enumerate_again(false).await
+                } else {
+                    Ok(())
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::kubelet::KubeletActivity;
@@ -29,24 +29,26 @@ pub(super) async fn watch_records<R: KubeletRecords, J: Journal>(
 ) {
     let work = async {
         let mut next_list = now();
+        let mut earliest = next_list;
         loop {
             tokio::select! {
                 () = front.checkpoint_hint() => {
                     // Several hints within the pause count as one.
-                    let _ = timeout(CHECKPOINT_DEBOUNCE, std::future::pending::<()>()).await;
+                    sleep(CHECKPOINT_DEBOUNCE).await;
                     let views = front.checkpoint_view().await;
                     if !front.tell(Command::Views(views)).await {
                         return;
                     }
                 }
-                () = front.grant_hint() => next_list = next_list.min(now() + LIST_PAUSE.min(period)),
+                () = front.grant_hint() => next_list = next_list.min(earliest),
                 () = sleep_until(next_list) => {
                     activity.wait_quiet(QUIET_BEFORE_LIST).await;
                     let views = front.views().await;
+                    earliest = now() + LIST_PAUSE;
+                    next_list = now() + period;
                     if !front.tell(Command::Views(views)).await {
                         return;
                     }
-                    next_list = now() + period;
                 }
             }
         }

@@ -63,7 +63,9 @@ pub fn inject(
     chips.sort_unstable();
     chips.dedup();
     let mut answer = Injection::default();
-    if let Some(path) = request.hccl_topo_file {
+    if request.family == ChipFamily::Ascend950
+        && let Some(path) = request.hccl_topo_file
+    {
         answer
             .envs
             .insert("HCCL_TOPO_FILE_PATH".to_owned(), path.to_owned());
@@ -312,6 +314,17 @@ mod tests {
             answer.envs.get("HCCL_TOPO_FILE_PATH").map(String::as_str),
             Some(topo)
         );
+    }
+
+    #[test]
+    fn other_families_get_no_topology_file() {
+        let chips = pairs(&[0]);
+        let asked = InjectionRequest {
+            hccl_topo_file: Some("/x.json"),
+            ..request(ChipFamily::Ascend910B, &chips, Delivery::DeviceSpec)
+        };
+        let present = host(&["/dev/davinci_manager", "/dev/davinci0"]);
+        assert!(inject(&asked, &present).expect("all there").envs.is_empty());
     }
 
     #[test]

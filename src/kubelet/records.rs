@@ -50,6 +50,12 @@ impl KubeletRecords for RecordsReader {
         self.pod_resources.list(self.clock.now().boot_time).await
     }
 
+    fn checkpoint_version(&self) -> Option<CheckpointVersion> {
+        std::fs::metadata(&self.checkpoint)
+            .ok()
+            .map(|found| version_of(&found))
+    }
+
     async fn checkpoint(&self) -> Result<Option<CheckpointView>, CensusError> {
         let read = self.clock.now().boot_time;
         let found = tokio::time::timeout(READ_DEADLINE, read_file(&self.checkpoint))
@@ -91,19 +97,22 @@ fn unread(path: &Path, cause: &str) -> CensusError {
 /// Version and content come from one opened file, so a rename in between cannot mix two of them.
 async fn read_file(path: &Path) -> io::Result<(CheckpointVersion, Vec<u8>)> {
     let file = File::open(path).await?;
-    let found = file.metadata().await?;
-    let seconds_ns = found.mtime().saturating_mul(1_000_000_000);
-    let version = CheckpointVersion {
-        inode: found.ino(),
-        modified_ns: seconds_ns.saturating_add(found.mtime_nsec()),
-        size_bytes: found.size(),
-    };
+    let version = version_of(&file.metadata().await?);
     let limit = u64::try_from(CHECKPOINT_MAX_BYTES).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
         .await?;
     Ok((version, bytes))
+}
+
+fn version_of(found: &std::fs::Metadata) -> CheckpointVersion {
+    let seconds_ns = found.mtime().saturating_mul(1_000_000_000);
+    CheckpointVersion {
+        inode: found.ino(),
+        modified_ns: seconds_ns.saturating_add(found.mtime_nsec()),
+        size_bytes: found.size(),
+    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,11 @@ impl Ledger {
     /// Records that the journal refused so far.
     #[must_use]
     pub fn unsaved(&self) -> Vec<Allocation> {
-        self.held.values().filter(|held| !held.durable).map(|held| held.record.clone()).collect()
+        self.held
+            .values()
+            .filter(|held| !held.durable)
+            .map(|held| held.record.clone())
+            .collect()
     }
 
     /// The journal took every record.

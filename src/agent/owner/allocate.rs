@@ -39,7 +39,10 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             Some(Err(CensusError::NeverSeen { .. })) => Asked::NoSource,
             Some(Err(error)) => Asked::Silent(error.to_string()),
         };
-        match self.ledger.decide(resource, ids, |die| self.verdict(die), &asked) {
+        match self
+            .ledger
+            .decide(resource, ids, |die| self.verdict(die), &asked)
+        {
             Decision::AskKubelet => AllocateReply::AskKubelet,
             Decision::Refuse(refusal) => {
                 AllocateReply::Done(Err(self.refuse(resource, ids, refusal).await))
@@ -70,7 +73,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             history: events.into_iter().map(|event| (at, event)).collect(),
             ..Batch::default()
         };
-        self.commit(batch).await.map_err(|cause| Refusal::StoreUnavailable { cause })?;
+        self.commit(batch)
+            .await
+            .map_err(|cause| Refusal::StoreUnavailable { cause })?;
         let checkpoint = self.checkpoint_version();
         let answered = self.now();
         for record in &records {
@@ -90,13 +95,17 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let mut family = None;
         for step in &plan.steps {
             let Some(entry) = self.ledger.chips().get(&step.die) else {
-                return Err(Refusal::UnknownDevice { id: step.id.to_string() });
+                return Err(Refusal::UnknownDevice {
+                    id: step.id.to_string(),
+                });
             };
             family = Some(entry.chip.family);
             chips.push((entry.chip.phy, entry.chip.logic));
         }
         let Some(family) = family else {
-            return Err(Refusal::NotReady { cause: "no chip is known yet".to_owned() });
+            return Err(Refusal::NotReady {
+                cause: "no chip is known yet".to_owned(),
+            });
         };
         let settings = &self.settings;
         let paths = candidates(
@@ -126,8 +135,17 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let reason = refusal.to_string();
         tracing::warn!(%resource, ids = ids.len(), reason, "request refused");
         if self.refused.is_new(&reason, self.now()) {
-            let ids = ids.iter().take(REFUSED_IDS_MAX).map(ToString::to_string).collect();
-            self.note(HistoryEvent::Refused { resource: resource.clone(), ids, reason }).await;
+            let ids = ids
+                .iter()
+                .take(REFUSED_IDS_MAX)
+                .map(ToString::to_string)
+                .collect();
+            self.note(HistoryEvent::Refused {
+                resource: resource.clone(),
+                ids,
+                reason,
+            })
+            .await;
         }
         refusal
     }
@@ -138,7 +156,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         available: &[PluginDeviceId],
         must_include: &[PluginDeviceId],
         size: usize,
-    ) -> Result<Vec<PluginDeviceId>, Refusal> {
+    ) -> Vec<PluginDeviceId> {
         let mut known = Vec::with_capacity(available.len());
         let mut by_phy: BTreeMap<PhyId, &PluginDeviceId> = BTreeMap::new();
         for id in available {
@@ -162,11 +180,16 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         }
         let phys: BTreeMap<&PluginDeviceId, PhyId> =
             by_phy.iter().map(|(phy, id)| (*id, *phy)).collect();
-        let must: Option<BTreeSet<PhyId>> =
-            must_include.iter().map(|id| phys.get(id).copied()).collect();
-        let Some(must) = must else { return Ok(Vec::new()) };
+        let must: Option<BTreeSet<PhyId>> = must_include
+            .iter()
+            .map(|id| phys.get(id).copied())
+            .collect();
+        let Some(must) = must else { return Vec::new() };
         let chosen = choose(&known, &must, size);
-        Ok(chosen.iter().filter_map(|phy| by_phy.get(phy).map(|id| (*id).clone())).collect())
+        chosen
+            .iter()
+            .filter_map(|phy| by_phy.get(phy).map(|id| (*id).clone()))
+            .collect()
     }
 }
 

@@ -13,7 +13,9 @@ use super::Owner;
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     pub(super) async fn take_inventory(&mut self, inventory: Inventory) {
         let at = self.clock.now();
-        let (changed, events) = match self.ledger.take_inventory(&inventory, &self.settings.naming)
+        let (changed, events) = match self
+            .ledger
+            .take_inventory(&inventory, &self.settings.naming)
         {
             Ok(taken) => taken,
             Err(error) => {
@@ -21,8 +23,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 return;
             }
         };
-        self.logic_to_die =
-            inventory.chips.iter().map(|chip| (chip.logic, chip.die)).collect();
+        self.logic_to_die = inventory
+            .chips
+            .iter()
+            .map(|chip| (chip.logic, chip.die))
+            .collect();
         for chip in &inventory.chips {
             self.health.entry(chip.die).or_default();
         }
@@ -49,31 +54,30 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         self.driver_trouble = None;
         let chips = changed
             .into_iter()
-            .map(|entry| ChipRecord { chip: entry.chip, seen: at, present: entry.present })
+            .map(|entry| ChipRecord {
+                chip: entry.chip,
+                seen: at,
+                present: entry.present,
+            })
             .collect();
         let history = events.into_iter().map(|event| (at, event)).collect();
         // Facts about the hardware hold whether or not they could be written; a refusal is kept in
         // the store's state.
-        let _ = self.commit(Batch { chips, history, ..Batch::default() }).await;
+        let _ = self
+            .commit(Batch {
+                chips,
+                history,
+                ..Batch::default()
+            })
+            .await;
     }
 
     pub(super) fn take_trouble(&mut self, trouble: DriverTrouble) {
-        let since = match &self.driver_trouble {
-            Some((_, since)) => *since,
-            None => {
-                match &trouble {
-                    DriverTrouble::Failed(error) => {
-                        tracing::warn!(%error, "the driver does not answer");
-                    }
-                    DriverTrouble::Incomplete { up, counted, problems } => tracing::warn!(
-                        chips_up = up,
-                        cards_counted = counted,
-                        ?problems,
-                        "waiting for every card to come up"
-                    ),
-                }
-                self.now()
-            }
+        let since = if let Some((_, since)) = &self.driver_trouble {
+            *since
+        } else {
+            tell_trouble(&trouble);
+            self.now()
         };
         self.driver_trouble = Some((trouble, since));
     }
@@ -88,7 +92,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let policy = self.settings.policy;
         let mut transitions = Vec::new();
         for sample in samples {
-            let Some(die) = self.logic_to_die.get(&sample.logic).copied() else { continue };
+            let Some(die) = self.logic_to_die.get(&sample.logic).copied() else {
+                continue;
+            };
             if let Some(processes) = &sample.processes {
                 if processes.is_empty() {
                     self.occupied.remove(&die);
@@ -112,8 +118,13 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         tracing::debug!(die_id = %die, ?event, "fault event");
         let policy = self.settings.policy;
         let now = self.now();
-        let change = self.health.entry(die).or_default().event(event, now, &policy);
-        self.tell_transitions(change.map(|change| (die, change)).into_iter().collect()).await;
+        let change = self
+            .health
+            .entry(die)
+            .or_default()
+            .event(event, now, &policy);
+        self.tell_transitions(change.map(|change| (die, change)).into_iter().collect())
+            .await;
     }
 
     /// A driver that is silent as a whole leaves the chips as they were for the grace time, because
@@ -146,7 +157,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let mut history = Vec::new();
         let mut bad = false;
         for (die, change) in transitions {
-            let phy = self.ledger.chips().get(&die).map_or(PhyId(0), |entry| entry.chip.phy);
+            let phy = self
+                .ledger
+                .chips()
+                .get(&die)
+                .map_or(PhyId(0), |entry| entry.chip.phy);
             bad |= !change.healthy;
             if change.healthy {
                 tracing::info!(die_id = %die, %phy, reason = change.reason, "chip healthy");
@@ -173,7 +188,28 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         if bad {
             self.publish();
         }
-        let _ = self.commit(Batch { history, ..Batch::default() }).await;
+        let _ = self
+            .commit(Batch {
+                history,
+                ..Batch::default()
+            })
+            .await;
         self.publish();
+    }
+}
+
+fn tell_trouble(trouble: &DriverTrouble) {
+    match trouble {
+        DriverTrouble::Failed(error) => tracing::warn!(%error, "the driver does not answer"),
+        DriverTrouble::Incomplete {
+            up,
+            counted,
+            problems,
+        } => tracing::warn!(
+            chips_up = up,
+            cards_counted = counted,
+            ?problems,
+            "waiting for every card to come up"
+        ),
     }
 }

@@ -22,9 +22,7 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(in crate::agent) enum StoreState {
     /// Commits succeed.
-    Durable {
-        last_commit: u64,
-    },
+    Durable { last_commit: u64 },
     /// Commits fail: nothing is granted until one succeeds.
     Failing {
         cause: String,
@@ -32,14 +30,16 @@ pub(in crate::agent) enum StoreState {
         backlog: VecDeque<(Stamp, HistoryEvent)>,
     },
     /// There is no state folder: grants are kept in memory and promised for this run only.
-    Volatile {
-        why: String,
-    },
+    Volatile { why: String },
 }
 
 impl StoreState {
     pub(in crate::agent) fn failing(cause: String) -> Self {
-        Self::Failing { cause, next_try: BootTime(0), backlog: VecDeque::new() }
+        Self::Failing {
+            cause,
+            next_try: BootTime(0),
+            backlog: VecDeque::new(),
+        }
     }
 
     pub(super) fn trouble(&self) -> Option<&str> {
@@ -68,7 +68,10 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
 
     /// Writes one history record and nothing else.
     pub(super) async fn note(&mut self, event: HistoryEvent) {
-        let batch = Batch { history: vec![(self.clock.now(), event)], ..Batch::default() };
+        let batch = Batch {
+            history: vec![(self.clock.now(), event)],
+            ..Batch::default()
+        };
         // The failure is noted where the store's state is kept; the record waits in the backlog.
         let _ = self.commit(batch).await;
     }
@@ -105,23 +108,24 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         if !was_failing {
             tracing::error!(%error, "the store refuses writes: no new grants until it takes them");
         }
-        let mut backlog = match std::mem::replace(
-            &mut self.store,
-            StoreState::failing(error.to_string()),
-        ) {
-            StoreState::Failing { backlog, .. } => backlog,
-            StoreState::Durable { .. } | StoreState::Volatile { .. } => VecDeque::new(),
-        };
+        let mut backlog =
+            match std::mem::replace(&mut self.store, StoreState::failing(error.to_string())) {
+                StoreState::Failing { backlog, .. } => backlog,
+                StoreState::Durable { .. } | StoreState::Volatile { .. } => VecDeque::new(),
+            };
         keep(&mut backlog, history);
-        self.store =
-            StoreState::Failing { cause: error.to_string(), next_try: now.plus(RETRY), backlog };
+        self.store = StoreState::Failing {
+            cause: error.to_string(),
+            next_try: now.plus(RETRY),
+            backlog,
+        };
     }
 
     fn merge(&mut self, state: StoredState) {
-        let chips = state
-            .chips
-            .into_iter()
-            .map(|record| ChipEntry { chip: record.chip, present: record.present });
+        let chips = state.chips.into_iter().map(|record| ChipEntry {
+            chip: record.chip,
+            present: record.present,
+        });
         let now = self.now();
         self.ledger.take_stored(chips, state.allocations, now, None);
     }
@@ -131,9 +135,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     /// is held from now on, what is in memory and not there is written again.
     pub(super) async fn retry_store(&mut self) {
         let history: Vec<_> = match &self.store {
-            StoreState::Failing { next_try, backlog, .. } if self.now() >= *next_try => {
-                backlog.iter().cloned().collect()
-            }
+            StoreState::Failing {
+                next_try, backlog, ..
+            } if self.now() >= *next_try => backlog.iter().cloned().collect(),
             StoreState::Failing { .. }
             | StoreState::Durable { .. }
             | StoreState::Volatile { .. } => return,
@@ -150,13 +154,24 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             .ledger
             .chips()
             .values()
-            .map(|entry| ChipRecord { chip: entry.chip.clone(), seen, present: entry.present })
+            .map(|entry| ChipRecord {
+                chip: entry.chip.clone(),
+                seen,
+                present: entry.present,
+            })
             .collect();
-        let batch = Batch { put: self.ledger.unsaved(), chips, history, ..Batch::default() };
+        let batch = Batch {
+            put: self.ledger.unsaved(),
+            chips,
+            history,
+            ..Batch::default()
+        };
         match self.journal.commit(batch).await {
             Ok(sequence) => {
                 tracing::info!(sequence = sequence.0, "the store takes writes again");
-                self.store = StoreState::Durable { last_commit: sequence.0 };
+                self.store = StoreState::Durable {
+                    last_commit: sequence.0,
+                };
                 self.ledger.all_saved();
             }
             Err(error) => self.store_failed(&error, Vec::new()),

@@ -28,13 +28,19 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let context = ObserveContext {
             at: self.clock.now(),
             proof: self.settings.owner_proof,
-            census: if census { views.census.as_ref().and_then(|view| view.as_ref().ok()) } else { None },
+            census: if census {
+                views.census.as_ref().and_then(|view| view.as_ref().ok())
+            } else {
+                None
+            },
             checkpoint,
             checkpoint_before: views.checkpoint_before,
             occupied: &self.occupied,
         };
         let ids = &self.ids;
-        let findings = self.ledger.observe(&context, || (ids.allocation(), ids.grant()));
+        let findings = self
+            .ledger
+            .observe(&context, || (ids.allocation(), ids.grant()));
         self.settle(findings).await;
     }
 
@@ -64,7 +70,10 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     /// store refuses.
     async fn settle(&mut self, findings: Findings) {
         for line in &findings.unplaced {
-            tracing::warn!(holder = line, "kubelet names a holder of a chip that cannot be found");
+            tracing::warn!(
+                holder = line,
+                "kubelet names a holder of a chip that cannot be found"
+            );
         }
         if findings.refresh {
             self.refresh += 1;

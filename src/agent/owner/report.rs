@@ -1,16 +1,16 @@
 //! The status document.
 
+use crate::domain::allocation::Origin;
 use crate::domain::ids::DieId;
 use crate::domain::status::{
     AllocationStatus, ChipStatus, DriverStatus, STATUS_SCHEMA, StatusDocument, StoreStatus,
 };
-use crate::domain::allocation::Origin;
 use crate::ledger::Held;
 use crate::ports::{Clock, Ids, Journal, KubeletRecords};
 
 use super::super::command::DriverTrouble;
-use super::durable::StoreState;
 use super::Owner;
+use super::durable::StoreState;
 
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     pub(super) fn document(&self) -> StatusDocument {
@@ -25,7 +25,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             );
         }
         for (die, why) in self.ledger.frozen() {
-            shortcomings.push(format!("chip {die} is withheld, a ledger invariant broke: {why}"));
+            shortcomings.push(format!(
+                "chip {die} is withheld, a ledger invariant broke: {why}"
+            ));
         }
         StatusDocument {
             schema: STATUS_SCHEMA,
@@ -47,9 +49,15 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             (Some(_), None) => ("up", self.started.boot_time, String::new()),
             (known, trouble) => {
                 let state = if known.is_some() { "silent" } else { "waiting" };
-                let since = trouble.as_ref().map_or(self.started.boot_time, |(_, since)| *since);
+                let since = trouble
+                    .as_ref()
+                    .map_or(self.started.boot_time, |(_, since)| *since);
                 let text = trouble.as_ref().map(|(trouble, _)| trouble_text(trouble));
-                (state, since, text.unwrap_or_else(|| "not asked yet".to_owned()))
+                (
+                    state,
+                    since,
+                    text.unwrap_or_else(|| "not asked yet".to_owned()),
+                )
             }
         };
         if state != "up" {
@@ -67,7 +75,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             status.library.clone_from(&inventory.library);
             status.cards_counted = inventory.cards_counted;
             status.cards_failed = inventory.cards_failed;
-            status.missing_symbols.clone_from(&inventory.missing_symbols);
+            status
+                .missing_symbols
+                .clone_from(&inventory.missing_symbols);
             shortcomings.extend(inventory.problems.iter().cloned());
             if inventory.cards_failed > 0 {
                 shortcomings.push(format!(
@@ -93,7 +103,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 last_commit: *last_commit,
             },
             StoreState::Failing { cause, .. } => {
-                shortcomings.push(format!("the store refuses writes, nothing is granted: {cause}"));
+                shortcomings.push(format!(
+                    "the store refuses writes, nothing is granted: {cause}"
+                ));
                 StoreStatus {
                     state: "failing".to_owned(),
                     path,
@@ -125,10 +137,17 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             .filter(|entry| entry.present)
             .map(|entry| {
                 let chip = &entry.chip;
-                let place =
-                    self.ledger.places().iter().find(|(_, place)| place.die == Some(chip.die));
+                let place = self
+                    .ledger
+                    .places()
+                    .iter()
+                    .find(|(_, place)| place.die == Some(chip.die));
                 let offered = place.and_then(|(id, place)| {
-                    offers.resources.get(&place.resource)?.iter().find(|device| device.id == *id)
+                    offers
+                        .resources
+                        .get(&place.resource)?
+                        .iter()
+                        .find(|device| device.id == *id)
                 });
                 ChipStatus {
                     phy: chip.phy.0,
@@ -138,10 +157,14 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                     die: chip.die.to_string(),
                     name: chip.chip_name.clone(),
                     plugin_device_id: place.map(|(id, _)| id.to_string()).unwrap_or_default(),
-                    resource: place.map(|(_, place)| place.resource.to_string()).unwrap_or_default(),
+                    resource: place
+                        .map(|(_, place)| place.resource.to_string())
+                        .unwrap_or_default(),
                     present: entry.present,
                     healthy: offered.is_some_and(|device| device.healthy),
-                    reason: offered.map(|device| device.reason.clone()).unwrap_or_default(),
+                    reason: offered
+                        .map(|device| device.reason.clone())
+                        .unwrap_or_default(),
                     codes: self.codes(chip.die),
                     holder: self
                         .ledger
@@ -173,7 +196,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
 fn trouble_text(trouble: &DriverTrouble) -> String {
     match trouble {
         DriverTrouble::Failed(error) => error.to_string(),
-        DriverTrouble::Incomplete { up, counted, problems } => {
+        DriverTrouble::Incomplete {
+            up,
+            counted,
+            problems,
+        } => {
             let mut text = format!("{up} chips are up, the driver counts {counted} cards");
             if let Some(first) = problems.first() {
                 text.push_str("; ");

@@ -1,0 +1,301 @@
+//! `audit allocations`: who held which chip, and when.
+
+use std::collections::BTreeMap;
+
+use clap::ArgMatches;
+use serde::Serialize;
+
+use crate::admin::{AdminClient, AskError};
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::domain::allocation::{Allocation, Origin, Owner};
+use crate::domain::history::{HistoryEvent, HistoryRecord};
+use crate::domain::ids::AllocationId;
+use crate::ports::{Clock, HISTORY_PAGE_MAX, HistoryQuery, JournalError};
+use crate::store::open_copy;
+
+use super::exit::Outcome;
+use super::output::{Table, print_as};
+use super::status::block_on;
+use super::time_text;
+use super::usage::{config_of, form_of};
+
+/// Pages read for one question; the history itself is bounded below this.
+const PAGES_MAX: usize = 10_000;
+
+pub(super) fn audit(given: &ArgMatches) -> Outcome {
+    match given.subcommand() {
+        Some(("allocations", given)) => allocations(given),
+        _ => Outcome::Done,
+    }
+}
+
+fn allocations(given: &ArgMatches) -> Outcome {
+    let config = match config_of(given) {
+        Ok(config) => config,
+        Err(error) => return Outcome::usage(&error),
+    };
+    let window = match Window::of(given) {
+        Ok(window) => window,
+        Err(outcome) => return outcome,
+    };
+    let mut tenures = Tenures::default();
+    if let Err(outcome) = read_history(&config, &mut tenures) {
+        return outcome;
+    }
+    let chip = given.get_one::<u32>("chip").copied();
+    let pod = given.get_one::<String>("pod").map(String::as_str);
+    let rows: Vec<Tenure> = tenures
+        .finish()
+        .into_iter()
+        .filter(|tenure| window.touches(tenure))
+        .filter(|tenure| chip.is_none_or(|chip| tenure.phy == chip))
+        .filter(|tenure| pod.is_none_or(|pod| tenure.is_of_pod(pod)))
+        .collect();
+    print_as(form_of(given), &rows, &table(&rows))
+}
+
+/// One holding of one chip, from its grant to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Tenure {
+    chip: String,
+    phy: u32,
+    die: String,
+    resource: String,
+    namespace: String,
+    pod: String,
+    pod_uid: String,
+    container: String,
+    from: String,
+    until: String,
+    ended_by: String,
+    origin: String,
+    confirmed: bool,
+    #[serde(skip)]
+    from_ns: i64,
+    #[serde(skip)]
+    until_ns: Option<i64>,
+}
+
+impl Tenure {
+    fn new(record: &Allocation) -> Self {
+        let mut tenure = Self {
+            chip: record.plugin_device_id.to_string(),
+            phy: record.phy.0,
+            die: record.die.to_string(),
+            resource: record.resource.to_string(),
+            namespace: String::new(),
+            pod: String::new(),
+            pod_uid: String::new(),
+            container: String::new(),
+            from: record.granted.utc_text(),
+            until: String::new(),
+            ended_by: String::new(),
+            origin: match record.origin {
+                Origin::Granted => "granted",
+                Origin::Adopted => "adopted",
+            }
+            .to_owned(),
+            confirmed: record.confirmed,
+            from_ns: record.granted.utc_ns,
+            until_ns: None,
+        };
+        tenure.take_owner(&record.owner);
+        tenure
+    }
+
+    fn take_owner(&mut self, owner: &Owner) {
+        self.namespace = owner.namespace.clone().unwrap_or_default();
+        self.pod = owner.pod.clone().unwrap_or_default();
+        self.pod_uid = owner.pod_uid.clone().unwrap_or_default();
+        self.container = owner.container.clone().unwrap_or_default();
+    }
+
+    fn is_of_pod(&self, wanted: &str) -> bool {
+        match wanted.split_once('/') {
+            Some((namespace, pod)) => self.namespace == namespace && self.pod == pod,
+            None => self.pod == wanted,
+        }
+    }
+}
+
+/// Folds the history into holdings, in the order of their grants.
+#[derive(Debug, Default)]
+struct Tenures {
+    open: BTreeMap<AllocationId, usize>,
+    all: Vec<Tenure>,
+}
+
+impl Tenures {
+    fn take_all(&mut self, records: &[HistoryRecord]) {
+        for record in records {
+            self.take(record);
+        }
+    }
+
+    fn take(&mut self, record: &HistoryRecord) {
+        match &record.event {
+            HistoryEvent::Granted { allocation } | HistoryEvent::Adopted { allocation } => {
+                self.begin(allocation);
+            }
+            HistoryEvent::Confirmed {
+                allocation, owner, ..
+            } => {
+                let known = self.open.get(allocation).copied();
+                if let Some(tenure) = known.and_then(|place| self.all.get_mut(place)) {
+                    tenure.confirmed = true;
+                    tenure.take_owner(owner);
+                }
+            }
+            HistoryEvent::Released { allocation, cause } => {
+                // The grant itself may have left the history by age.
+                let place = match self.open.remove(&allocation.id) {
+                    Some(place) => place,
+                    None => self.begin(allocation),
+                };
+                self.open.remove(&allocation.id);
+                if let Some(tenure) = self.all.get_mut(place) {
+                    tenure.until = record.at.utc_text();
+                    tenure.until_ns = Some(record.at.utc_ns);
+                    tenure.ended_by = cause.to_string();
+                }
+            }
+            HistoryEvent::AgentStarted { .. }
+            | HistoryEvent::AgentStopped
+            | HistoryEvent::GrantRepeated { .. }
+            | HistoryEvent::Refused { .. }
+            | HistoryEvent::ChipAppeared { .. }
+            | HistoryEvent::ChipMoved { .. }
+            | HistoryEvent::ChipVanished { .. }
+            | HistoryEvent::ChipHealth { .. }
+            | HistoryEvent::StoreRebuilt { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, record: &Allocation) -> usize {
+        let place = self.all.len();
+        self.all.push(Tenure::new(record));
+        self.open.insert(record.id, place);
+        place
+    }
+
+    fn finish(self) -> Vec<Tenure> {
+        self.all
+    }
+}
+
+/// The time asked about. A holding is shown when any part of it lies inside.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    since_ns: Option<i64>,
+    until_ns: Option<i64>,
+}
+
+impl Window {
+    fn of(given: &ArgMatches) -> Result<Self, Outcome> {
+        let clock = SystemClock::open()
+            .map_err(|error| Outcome::Failed(format!("the clock cannot be read: {error}")))?;
+        let now = clock.now().utc_ns;
+        let read = |name: &str| match given.get_one::<String>(name) {
+            None => Ok(None),
+            Some(text) => time_text::parse(text, now)
+                .map(Some)
+                .map_err(|error| Outcome::usage(&error)),
+        };
+        Ok(Self {
+            since_ns: read("since")?,
+            until_ns: read("until")?,
+        })
+    }
+
+    fn touches(&self, tenure: &Tenure) -> bool {
+        let ends_after = self
+            .since_ns
+            .is_none_or(|since| tenure.until_ns.is_none_or(|until| until >= since));
+        let begins_before = self.until_ns.is_none_or(|until| tenure.from_ns < until);
+        ends_after && begins_before
+    }
+}
+
+/// Asks the running agent; without one reads a copy of the store.
+fn read_history(config: &Config, tenures: &mut Tenures) -> Result<(), Outcome> {
+    let asked = block_on(async {
+        let client = AdminClient::connect(&config.admin_socket).await?;
+        let mut query = first_page();
+        for _ in 0..PAGES_MAX {
+            let (records, more) = client.history(query).await?;
+            tenures.take_all(&records);
+            match records.last() {
+                Some(last) if more => query.after = Some(last.sequence),
+                _ => break,
+            }
+        }
+        Ok(())
+    });
+    match asked? {
+        Ok(()) => Ok(()),
+        Err(AskError::NoAgent { .. }) => read_copy(config, tenures),
+        Err(error) => Err(Outcome::failed(&error)),
+    }
+}
+
+fn read_copy(config: &Config, tenures: &mut Tenures) -> Result<(), Outcome> {
+    let Some(directory) = &config.state_dir else {
+        return Err(Outcome::Failed(
+            "no agent answers, and state_dir is \"none\": there is no history".to_owned(),
+        ));
+    };
+    let copy = open_copy(directory).map_err(|error| Outcome::failed(&error))?;
+    let failed = |error: JournalError| Outcome::failed(&error);
+    let mut query = first_page();
+    for _ in 0..PAGES_MAX {
+        let records = copy.history(query).map_err(failed)?;
+        tenures.take_all(&records);
+        match records.last() {
+            Some(last) if records.len() >= HISTORY_PAGE_MAX => query.after = Some(last.sequence),
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+fn first_page() -> HistoryQuery {
+    HistoryQuery {
+        limit: HISTORY_PAGE_MAX,
+        ..HistoryQuery::default()
+    }
+}
+
+fn table(rows: &[Tenure]) -> Table {
+    let mut table = Table::new(&[
+        "CHIP",
+        "NAMESPACE",
+        "POD",
+        "CONTAINER",
+        "FROM",
+        "UNTIL",
+        "ENDED BY",
+        "CONFIRMED",
+        "DIE",
+        "POD UID",
+    ]);
+    for tenure in rows {
+        table.row(vec![
+            tenure.chip.clone(),
+            tenure.namespace.clone(),
+            tenure.pod.clone(),
+            tenure.container.clone(),
+            tenure.from.clone(),
+            if tenure.until.is_empty() {
+                "held".to_owned()
+            } else {
+                tenure.until.clone()
+            },
+            tenure.ended_by.clone(),
+            if tenure.confirmed { "yes" } else { "no" }.to_owned(),
+            tenure.die.clone(),
+            tenure.pod_uid.clone(),
+        ]);
+    }
+    table
+}

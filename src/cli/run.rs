@@ -1,0 +1,41 @@
+//! `run`.
+
+use clap::ArgMatches;
+
+use crate::{agent, telemetry};
+
+use super::exit::Outcome;
+use super::usage::config_of;
+
+/// The agent waits far more than it computes; two threads keep kubelet's answers free of the owner's
+/// commits.
+const WORKERS: usize = 2;
+
+/// Blocking work is the store's opening and reading, a few at once.
+const BLOCKING_THREADS: usize = 8;
+
+const STACK_BYTES: usize = 1 << 20;
+
+pub(super) fn run(given: &ArgMatches) -> Outcome {
+    let config = match config_of(given) {
+        Ok(config) => config,
+        Err(error) => return Outcome::usage(&error),
+    };
+    telemetry::init(config.log_format, config.log_level);
+    tracing::info!(?config, "effective configuration");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_stack_size(STACK_BYTES)
+        .thread_name("agent")
+        .enable_all()
+        .build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(agent::run(config)),
+        Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
+    };
+    match ended {
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::failed(&error),
+    }
+}
