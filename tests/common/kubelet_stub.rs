@@ -45,6 +45,8 @@ pub(crate) struct Seen {
     pub(crate) options: Vec<DevicePluginOptions>,
     pub(crate) streams: Vec<StreamRecord>,
     pub(crate) clients: BTreeMap<String, DevicePluginClient<Channel>>,
+    /// Registrations that came while the socket of the one before was still there.
+    pub(crate) overlaps: usize,
     /// So many registrations are refused.
     pub(crate) refuse: usize,
     /// Registrations succeed, the list is never asked for.
@@ -202,6 +204,10 @@ impl Registration for KubeletStub {
         let options = client.get_device_plugin_options(Empty {}).await?;
         let resource = request.resource_name.clone();
         let mut seen = self.seen.lock().unwrap();
+        let mut before = seen.requests.iter().rev();
+        if let Some(before) = before.find(|it| it.resource_name == resource) {
+            seen.overlaps += usize::from(self.dir.join(&before.endpoint).exists());
+        }
         seen.requests.push(request);
         seen.options.push(options.into_inner());
         seen.clients.insert(resource.clone(), client.clone());

@@ -221,7 +221,7 @@ async fn c_32_a_resource_is_registered_with_its_first_device_and_stays_registere
 }
 
 #[tokio::test]
-async fn registers_everything_again_when_asked() {
+async fn when_asked_it_registers_again_after_the_old_generation_is_gone() {
     let temp = socket_folder();
     let stub = KubeletStub::start(temp.path());
     let room = Room::start(temp.path());
@@ -232,6 +232,7 @@ async fn registers_everything_again_when_asked() {
     })
     .await;
     assert_eq!(room.causes().last(), Some(&GenerationCause::Asked));
+    assert_eq!(stub.seen.lock().unwrap().overlaps, 0);
     assert_eq!(room.sockets().len(), 1);
     room.end().await;
 }
