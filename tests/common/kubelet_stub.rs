@@ -53,16 +53,16 @@ pub(crate) struct Seen {
     pub(crate) withhold_stream: bool,
     /// The end of any stream disconnects the resource's newest plugin (kubelet up to 1.35).
     pub(crate) stale_disconnect: bool,
+    /// How much later than the end itself that happens.
+    pub(crate) disconnect_lag: Duration,
+    pub(crate) disconnects: usize,
 }
 
 impl Seen {
-    fn end(&mut self, index: usize) {
-        self.streams[index].open = false;
-        if self.stale_disconnect {
-            let resource = self.streams[index].resource.clone();
-            let newest = self.streams.iter().rev().find(|it| it.resource == resource);
-            newest.unwrap().cut.cancel();
-        }
+    fn disconnect(&mut self, resource: &str) {
+        self.disconnects += 1;
+        let newest = self.streams.iter().rev().find(|it| it.resource == resource);
+        newest.unwrap().cut.cancel();
     }
 }
 
@@ -182,7 +182,16 @@ impl KubeletStub {
             () = cut.cancelled() => {}
             _ended = read => {}
         }
-        self.seen.lock().unwrap().end(index);
+        let (resource, lag) = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.streams[index].open = false;
+            if !seen.stale_disconnect {
+                return;
+            }
+            (seen.streams[index].resource.clone(), seen.disconnect_lag)
+        };
+        tokio::time::sleep(lag).await;
+        self.seen.lock().unwrap().disconnect(&resource);
     }
 }
 

@@ -238,6 +238,30 @@ async fn when_asked_it_registers_again_after_the_old_generation_is_gone() {
 }
 
 #[tokio::test]
+async fn an_end_of_our_choice_is_taken_in_by_kubelet_before_the_next_registration() {
+    let temp = socket_folder();
+    let seen = Seen {
+        stale_disconnect: true,
+        disconnect_lag: Duration::from_millis(20),
+        ..Seen::default()
+    };
+    let stub = KubeletStub::with(temp.path(), seen);
+    let room = Room::start(temp.path());
+    eventually("registered", T_REG, || stub.serves(&[ASCEND])).await;
+    room.reregister.send(()).await.unwrap();
+    eventually("again", T_REG, || {
+        stub.registrations() == 2 && stub.serves(&[ASCEND])
+    })
+    .await;
+    assert_eq!(stub.seen.lock().unwrap().disconnects, 1);
+    assert_eq!(
+        room.causes(),
+        [GenerationCause::Start, GenerationCause::Asked]
+    );
+    room.end().await;
+}
+
+#[tokio::test]
 async fn a_stream_that_is_never_opened_counts_as_lost() {
     let temp = socket_folder();
     let seen = Seen {
