@@ -185,7 +185,7 @@ impl<A: Allocations> Registration<A> {
             Ok(()) => {
                 self.board
                     .phase(&self.resource, RegistrationPhase::Registered);
-                info!(resource = %self.resource, generation = number, ?cause, "registered with kubelet");
+                info!(resource = %self.resource, generation = number, ?cause, "registered");
                 Ok(generation)
             }
             Err(error) => {
@@ -256,8 +256,8 @@ impl<A: Allocations> Registration<A> {
         }
     }
 
-    /// Kubelet drops a call in flight, and with it the pod, when its stream ends; so where the end is
-    /// our choice, calls go first.
+    /// Kubelet drops a call in flight, and with it the pod, when its stream ends; so where the end
+    /// is our choice, calls go first.
     async fn let_calls_end(&self, end: End) {
         let wait = match end {
             End::Asked => self.times.allocate,
