@@ -1,11 +1,11 @@
 //! Kubelet: registration, the device-plugin service, pod-resources and kubelet's checkpoint file.
 //!
-//! May import `domain` and `ports`. Invariants: one registration generation per resource is alive at
-//! a time, and the stream of an old one is ended and its server gone before the next one registers
+//! May import `domain` and `ports`. Invariants: one registration generation per resource is alive
+//! at a time; the stream of an old one is ended and its server gone before the next one registers
 //! (kubelet up to 1.35 takes the end of an old stream for the end of the new one); every generation
-//! has a socket name of its own; nothing but sockets made by this room is ever removed; no handler
-//! panic and no silent peer ends the process. The drawback: a plain HTTP/2 stack refuses the socket
-//! path as `:authority`, so kubelet before 1.26 cannot talk to this room.
+//! has a socket name of its own; nothing but sockets made by this room is ever removed; no panic in
+//! a call and no silent peer ends the process. The drawback: a plain HTTP/2 stack refuses the
+//! socket path as `:authority`, so kubelet before 1.26 cannot talk to this room.
 
 mod activity;
 mod api;
@@ -20,7 +20,6 @@ mod messages;
 mod pod_resources;
 mod records;
 mod registration;
-
 mod serve;
 mod service;
 mod snapshot;

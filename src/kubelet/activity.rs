@@ -48,7 +48,7 @@ impl KubeletActivity {
         self.state.borrow().begun
     }
 
-    /// Returns once no call has been in flight for `quiet`. Has no deadline of its own; cancel safe.
+    /// Returns once no call has been in flight for `quiet`. Has no deadline; cancel safe.
     pub async fn wait_quiet(&self, quiet: Duration) {
         let mut calls_seen = self.state.subscribe();
         loop {

@@ -1,5 +1,5 @@
-//! The compiled protocols. Private: other rooms see the domain's nouns only. Each API has a module of
-//! its own, because package names repeat among kubelet's APIs.
+//! The compiled protocols. Private: other rooms see the domain's nouns only. Each API has a module
+//! of its own, because package names repeat among kubelet's APIs.
 
 /// Device plugin v1beta1.
 #[expect(

@@ -73,7 +73,7 @@ pub struct KubeletTimes {
     pub pod_resources: Duration,
     /// An old server may finish its calls for so long.
     pub drain: Duration,
-    /// First pause after a failure.
+    /// First pause after a failure, and the one after an old stream was ended by us.
     pub retry_first: Duration,
     /// Longest pause after a failed registration.
     pub retry_cap: Duration,

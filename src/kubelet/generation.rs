@@ -114,7 +114,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// Binds, serves and checks itself. `build` makes the service around what counts and ends streams.
+    /// Binds, serves, checks itself. `build` makes the service around what counts and ends streams.
     pub(super) async fn open<A: Allocations>(
         socket: PathBuf,
         tracker: &TaskTracker,
@@ -179,8 +179,8 @@ impl Generation {
         self.server.is_finished() || self.accepting.is_finished()
     }
 
-    /// Streams first, then the server, which may finish its calls for `drain`; then whatever peer is
-    /// left is cut off. The socket file goes only if it is still ours.
+    /// Streams first, then the server, which may finish its calls for `drain`; then whatever peer
+    /// is left is cut off. The socket file goes only if it is still ours.
     pub(super) async fn stop(mut self, drain: Duration) {
         self.ending.cancel();
         // A peer that does not read keeps its stream; the severing below ends it.

@@ -26,6 +26,9 @@ use crate::ports::{Allocations, GenerationCause};
 /// The ledger promises 2 s. Registering without it could offer a list that is not reconciled.
 const PREPARE_DEADLINE: Duration = Duration::from_secs(3);
 
+/// How long a call in flight may delay the agent's end, which has 5 s in all.
+const CALLS_END_DEADLINE: Duration = Duration::from_millis(1500);
+
 /// What a loop needs.
 #[derive(Clone)]
 pub(super) struct Registration<A> {
@@ -93,6 +96,7 @@ impl<A: Allocations> Registration<A> {
             registered_with = Some(kubelet);
             let begun = Instant::now();
             let end = self.hold(&generation, kubelet).await;
+            self.let_calls_end(end).await;
             generation.stop(self.times.drain).await;
             if end == End::Cancelled {
                 break;
@@ -110,12 +114,17 @@ impl<A: Allocations> Registration<A> {
             if begun.elapsed() >= self.times.stable {
                 losses.reset();
             }
-            if matches!(
-                end,
-                End::ServerBroke | End::StreamEnded | End::StreamNeverOpened
-            ) {
-                self.board.failed(&self.resource, lost_text(end));
-                self.pause(losses.advance(), kubelet).await;
+            match end {
+                End::Cancelled | End::KubeletReplaced => {}
+                // Kubelet takes in the end of the old stream on its own time, and what registers
+                // before that is disconnected with it.
+                End::Asked | End::SocketVanished => {
+                    self.pause(self.times.retry_first, kubelet).await;
+                }
+                End::ServerBroke | End::StreamEnded | End::StreamNeverOpened => {
+                    self.board.failed(&self.resource, lost_text(end));
+                    self.pause(losses.advance(), kubelet).await;
+                }
             }
         }
         self.board.phase(&self.resource, RegistrationPhase::Ended);
@@ -176,7 +185,7 @@ impl<A: Allocations> Registration<A> {
             Ok(()) => {
                 self.board
                     .phase(&self.resource, RegistrationPhase::Registered);
-                info!(resource = %self.resource, generation = number, ?cause, "registered with kubelet");
+                info!(resource = %self.resource, generation = number, ?cause, "registered");
                 Ok(generation)
             }
             Err(error) => {
@@ -244,6 +253,24 @@ impl<A: Allocations> Registration<A> {
                 changed = self.view.changed() => if changed.is_err() { return End::Cancelled },
                 () = &mut opens, if !opened => return End::StreamNeverOpened,
             }
+        }
+    }
+
+    /// Kubelet drops a call in flight, and with it the pod, when its stream ends; so where the end
+    /// is our choice, calls go first.
+    async fn let_calls_end(&self, end: End) {
+        let wait = match end {
+            End::Asked => self.times.allocate,
+            End::Cancelled => CALLS_END_DEADLINE,
+            End::KubeletReplaced
+            | End::SocketVanished
+            | End::ServerBroke
+            | End::StreamEnded
+            | End::StreamNeverOpened => return,
+        };
+        let quiet = self.activity.wait_quiet(Duration::ZERO);
+        if tokio::time::timeout(wait, quiet).await.is_err() {
+            warn!(resource = %self.resource, ?end, "a call of kubelet is cut off");
         }
     }
 

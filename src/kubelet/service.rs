@@ -34,8 +34,8 @@ pub(super) struct PluginService<A> {
 }
 
 impl<A: Allocations> PluginService<A> {
-    /// Runs a call in a task of its own, so that neither a panic nor a peer that hangs up cuts it in
-    /// the middle; it counts as in flight until it has really ended.
+    /// Runs a call in a task of its own, so that neither a panic nor a peer that hangs up cuts it
+    /// in the middle; it counts as in flight until it has really ended.
     async fn within<T: Send + 'static>(
         &self,
         budget: Duration,

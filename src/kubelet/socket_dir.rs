@@ -218,7 +218,7 @@ impl SocketDir {
         Ok(self.path.join(short + &tail))
     }
 
-    /// Its last four bytes: the first ones of a time-ordered id are equal for processes of one minute.
+    /// Its last four bytes: the first ones of a time-ordered id are equal within a minute.
     fn run_text(&self) -> String {
         let mut text = self.run.simple().to_string();
         text.split_off(text.len().saturating_sub(8))

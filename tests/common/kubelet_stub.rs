@@ -45,22 +45,24 @@ pub(crate) struct Seen {
     pub(crate) options: Vec<DevicePluginOptions>,
     pub(crate) streams: Vec<StreamRecord>,
     pub(crate) clients: BTreeMap<String, DevicePluginClient<Channel>>,
+    /// Registrations that came while the socket of the one before was still there.
+    pub(crate) overlaps: usize,
     /// So many registrations are refused.
     pub(crate) refuse: usize,
     /// Registrations succeed, the list is never asked for.
     pub(crate) withhold_stream: bool,
     /// The end of any stream disconnects the resource's newest plugin (kubelet up to 1.35).
     pub(crate) stale_disconnect: bool,
+    /// How much later than the end itself that happens.
+    pub(crate) disconnect_lag: Duration,
+    pub(crate) disconnects: usize,
 }
 
 impl Seen {
-    fn end(&mut self, index: usize) {
-        self.streams[index].open = false;
-        if self.stale_disconnect {
-            let resource = self.streams[index].resource.clone();
-            let newest = self.streams.iter().rev().find(|it| it.resource == resource);
-            newest.unwrap().cut.cancel();
-        }
+    fn disconnect(&mut self, resource: &str) {
+        self.disconnects += 1;
+        let newest = self.streams.iter().rev().find(|it| it.resource == resource);
+        newest.unwrap().cut.cancel();
     }
 }
 
@@ -180,7 +182,16 @@ impl KubeletStub {
             () = cut.cancelled() => {}
             _ended = read => {}
         }
-        self.seen.lock().unwrap().end(index);
+        let (resource, lag) = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.streams[index].open = false;
+            if !seen.stale_disconnect {
+                return;
+            }
+            (seen.streams[index].resource.clone(), seen.disconnect_lag)
+        };
+        tokio::time::sleep(lag).await;
+        self.seen.lock().unwrap().disconnect(&resource);
     }
 }
 
@@ -202,6 +213,10 @@ impl Registration for KubeletStub {
         let options = client.get_device_plugin_options(Empty {}).await?;
         let resource = request.resource_name.clone();
         let mut seen = self.seen.lock().unwrap();
+        let mut before = seen.requests.iter().rev();
+        if let Some(before) = before.find(|it| it.resource_name == resource) {
+            seen.overlaps += usize::from(self.dir.join(&before.endpoint).exists());
+        }
         seen.requests.push(request);
         seen.options.push(options.into_inner());
         seen.clients.insert(resource.clone(), client.clone());

@@ -11,7 +11,7 @@ use crate::kubelet_stub::api::{
 };
 use crate::kubelet_stub::{KubeletStub, api, dial};
 use crate::room::{
-    ASCEND, HANGS, PANICS, Room, UNKNOWN, config, eventually, offer, socket_folder, within,
+    ASCEND, HANGS, PANICS, Room, SLOW, UNKNOWN, config, eventually, offer, socket_folder, within,
 };
 
 const SOON: Duration = Duration::from_secs(2);
@@ -135,6 +135,33 @@ async fn c_16_a_hanging_call_overruns_its_budget_and_delays_no_other() {
     assert_eq!(hung.unwrap_err().code(), Code::DeadlineExceeded);
     assert!(room.activity.quiet_since().is_some());
     assert_eq!(room.activity.calls_begun(), 2);
+    room.end().await;
+}
+
+#[tokio::test]
+async fn a_call_in_flight_is_answered_before_a_registration_that_was_asked_for_or_the_end() {
+    let (_temp, stub, room) = registered().await;
+    let in_flight = || room.activity.quiet_since().is_none();
+    let mut client = stub.client(ASCEND);
+    let call = client.allocate(request(&[&[SLOW]]));
+    let asking = async {
+        eventually("in flight", SOON, in_flight).await;
+        room.reregister.send(()).await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(call, asking);
+    answer.unwrap();
+    eventually("again", SOON, || {
+        stub.registrations() == 2 && stub.serves(&[ASCEND])
+    })
+    .await;
+    let mut client = stub.client(ASCEND);
+    let call = client.allocate(request(&[&[SLOW]]));
+    let ending = async {
+        eventually("in flight", SOON, in_flight).await;
+        room.cancel.cancel();
+    };
+    let (answer, ()) = tokio::join!(call, ending);
+    answer.unwrap();
     room.end().await;
 }
 

@@ -221,7 +221,7 @@ async fn c_32_a_resource_is_registered_with_its_first_device_and_stays_registere
 }
 
 #[tokio::test]
-async fn registers_everything_again_when_asked() {
+async fn when_asked_it_registers_again_after_the_old_generation_is_gone() {
     let temp = socket_folder();
     let stub = KubeletStub::start(temp.path());
     let room = Room::start(temp.path());
@@ -232,7 +232,32 @@ async fn registers_everything_again_when_asked() {
     })
     .await;
     assert_eq!(room.causes().last(), Some(&GenerationCause::Asked));
+    assert_eq!(stub.seen.lock().unwrap().overlaps, 0);
     assert_eq!(room.sockets().len(), 1);
+    room.end().await;
+}
+
+#[tokio::test]
+async fn an_end_of_our_choice_is_taken_in_by_kubelet_before_the_next_registration() {
+    let temp = socket_folder();
+    let seen = Seen {
+        stale_disconnect: true,
+        disconnect_lag: Duration::from_millis(20),
+        ..Seen::default()
+    };
+    let stub = KubeletStub::with(temp.path(), seen);
+    let room = Room::start(temp.path());
+    eventually("registered", T_REG, || stub.serves(&[ASCEND])).await;
+    room.reregister.send(()).await.unwrap();
+    eventually("again", T_REG, || {
+        stub.registrations() == 2 && stub.serves(&[ASCEND])
+    })
+    .await;
+    assert_eq!(stub.seen.lock().unwrap().disconnects, 1);
+    assert_eq!(
+        room.causes(),
+        [GenerationCause::Start, GenerationCause::Asked]
+    );
     room.end().await;
 }
 

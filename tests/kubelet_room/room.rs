@@ -24,6 +24,7 @@ pub(crate) const ASCEND: &str = "huawei.com/Ascend910";
 /// Ids that make the scripted ledger misbehave.
 pub(crate) const PANICS: &str = "Ascend910-panics";
 pub(crate) const HANGS: &str = "Ascend910-hangs";
+pub(crate) const SLOW: &str = "Ascend910-slow";
 pub(crate) const UNKNOWN: &str = "Ascend910-unknown";
 
 #[derive(Clone)]
@@ -53,6 +54,9 @@ impl Allocations for ScriptedLedger {
     ) -> Result<Injection, Refusal> {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         self.0.allocated.lock().unwrap().push(ids.clone());
+        if ids[0] == SLOW {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+        }
         match ids[0].as_str() {
             PANICS => panic!("scripted"),
             HANGS => std::future::pending().await,

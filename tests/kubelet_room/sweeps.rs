@@ -87,6 +87,7 @@ async fn ff_02_a_hundred_lost_streams_leave_no_task_and_no_socket_behind() {
         })
         .await;
     }
+    assert_eq!(stub.seen.lock().unwrap().overlaps, 0);
     eventually("last state", T_REG, || {
         stub.last_list(ASCEND)
             .is_some_and(|it| it.devices[0].health == "Unhealthy")
