@@ -206,11 +206,17 @@ pub enum JournalError {
         /// What was found.
         cause: String,
     },
-    /// No answer in time.
+    /// No answer in time; whether the commit is durable is unknown.
     #[error("the store gave no answer within {within:?}")]
     Deadline {
         /// The deadline.
         within: Duration,
+    },
+    /// The store was opened anew after a failure: what it holds must be read before the next commit.
+    #[error("the store must be read again before the next commit: {cause}")]
+    ReloadFirst {
+        /// What happened before.
+        cause: String,
     },
     /// Any other storage failure.
     #[error("storage failure: {cause}")]
