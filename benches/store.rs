@@ -1,5 +1,7 @@
 //! What a grant and a start cost in the store.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run must fail")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 

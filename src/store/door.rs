@@ -9,7 +9,10 @@ use redb::{Database, ReadTransaction, ReadableDatabase};
 use super::fault::{Fault, guarded};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Door(Arc<Mutex<Option<(u64, Arc<Database>)>>>);
+pub(super) struct Door(Arc<Mutex<Option<Behind>>>);
+
+/// A generation and its database.
+type Behind = (u64, Arc<Database>);
 
 impl Door {
     pub(super) fn open(&self, generation: u64, database: &Arc<Database>) {

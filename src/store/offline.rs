@@ -73,12 +73,13 @@ pub fn open_copy(directory: &Path) -> Result<OfflineStore, OpenError> {
     });
     let Opening {
         connection, state, ..
-    } = copied.map_err(|fault| match fault {
-        Fault::Damage(_) | Fault::Panicked(_) => OpenError::Damaged {
-            path: copy.original.clone(),
-            cause: fault.to_string(),
-        },
-        fault => OpenError::fault(fault, directory, String::new),
+    } = copied.map_err(|fault| {
+        if matches!(fault, Fault::Damage(_) | Fault::Panicked(_)) {
+            let path = copy.original.clone();
+            let cause = fault.to_string();
+            return OpenError::Damaged { path, cause };
+        }
+        OpenError::fault(fault, directory, String::new)
     })?;
     Ok(OfflineStore {
         connection,
@@ -172,9 +173,10 @@ impl Copy {
         // Held while the file is copied only, so that an agent that starts now waits no longer.
         let _quiet = source.lock_quietly()?;
         if let Err(error) = open(&original, rustix::fs::OFlags::RDONLY) {
-            return Err(match error.kind() {
-                std::io::ErrorKind::NotFound => OpenError::Missing { path: original },
-                _ => OpenError::io("open", &original, error),
+            return Err(if error.kind() == std::io::ErrorKind::NotFound {
+                OpenError::Missing { path: original }
+            } else {
+                OpenError::io("open", &original, error)
             });
         }
         let (folder, lock) = source.create_copy_directory()?;

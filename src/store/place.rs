@@ -264,10 +264,10 @@ impl Place {
                 continue;
             }
             let copy = Self::new(entry.path());
-            if copy.lock_quietly().is_ok_and(|lock| lock.is_some()) {
-                if let Err(error) = fs::remove_dir_all(copy.directory()) {
-                    tracing::debug!(%error, "an old copy could not be removed");
-                }
+            if copy.lock_quietly().is_ok_and(|lock| lock.is_some())
+                && let Err(error) = fs::remove_dir_all(copy.directory())
+            {
+                tracing::debug!(%error, "an old copy could not be removed");
             }
         }
     }

@@ -41,12 +41,12 @@ impl HourlyShare {
 }
 
 impl Retention {
-    fn hourly(&self) -> u64 {
+    fn hourly(self) -> u64 {
         (self.records / HOURLY_DIVISOR).max(PIECE_ROWS)
     }
 
     /// Rows to remove now while nothing else is to be done; zero for none.
-    pub(super) fn idle_piece(&self, kept: u64, share: &mut HourlyShare, now: BootTime) -> u64 {
+    pub(super) fn idle_piece(self, kept: u64, share: &mut HourlyShare, now: BootTime) -> u64 {
         let fresh = share.began.is_none_or(|began| now.since(began) >= HOUR);
         if fresh {
             *share = HourlyShare {
@@ -63,7 +63,7 @@ impl Retention {
     }
 
     /// Rows a commit that brings the history to `kept` records must itself remove.
-    pub(super) fn forced(&self, kept: u64) -> u64 {
+    pub(super) fn forced(self, kept: u64) -> u64 {
         kept.saturating_sub(self.records.saturating_mul(2))
     }
 }
