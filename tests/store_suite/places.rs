@@ -134,10 +134,10 @@ fn in_namespace(test: &str, size: &str) {
         .env("NAME", format!("places::{test}"))
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }
