@@ -3,6 +3,7 @@
 //! Every buffer is zeroed first and at least as large as any known driver writes; counts are checked
 //! against capacity; texts need no terminating zero.
 
+use std::fmt;
 use std::os::raw::c_int;
 use std::path::Path;
 
@@ -61,8 +62,8 @@ pub enum Address {
     },
 }
 
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Card { card, device } => write!(f, "card {card} device {device}"),
             Self::Logic { device } => write!(f, "device {device}"),

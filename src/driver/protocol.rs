@@ -156,6 +156,8 @@ pub(super) fn read_frame<T: DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::domain::chip::HealthReading;
 
@@ -217,5 +219,16 @@ mod tests {
         let frame = [2, 0, 0, 0, b'{', b'x'];
         let read = read_frame::<Request>(&mut frame.as_slice());
         assert!(matches!(read, Err(FrameError::Malformed(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = bytes.as_slice();
+            while let Ok(Some(_)) = read_frame::<Report>(&mut reader) {}
+            let mut framed = u32::try_from(bytes.len()).unwrap().to_le_bytes().to_vec();
+            framed.extend(&bytes);
+            let _report = read_frame::<Report>(&mut framed.as_slice());
+        }
     }
 }

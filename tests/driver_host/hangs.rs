@@ -17,7 +17,9 @@ async fn a_chip_whose_first_reading_hangs_spoils_no_other() {
 #[tokio::test]
 async fn a_hung_call_costs_its_own_chip_only_and_no_time() {
     let sim = Sim::start("910b3-8x1");
-    let node = start(&sim);
+    let node = start_with(&sim, |config| {
+        config.call_deadline = Duration::from_millis(400);
+    });
     node.inventory().await;
     sim.ctl(&["hang", "dcmi_get_device_health", "--chip", "6"]);
     for round in 0..3 {

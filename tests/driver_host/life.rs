@@ -14,6 +14,7 @@ async fn a_killed_host_is_noticed_at_once_and_back_within_a_second() {
         let cause = ended(node.notice().await).unwrap();
         assert!(cause.contains("signal: 9"), "{cause}");
         let (epoch, next) = node.host_started().await;
+        println!("ready again {:?} after the kill", began.elapsed());
         assert!(
             began.elapsed() < Duration::from_secs(1),
             "{:?}",
@@ -70,6 +71,32 @@ async fn close_ends_the_host_and_later_requests_say_so() {
         Err(HardwareError::Host(_))
     ));
     node.driver.close().await;
+}
+
+#[tokio::test]
+async fn close_kills_a_host_that_does_not_end_in_time() {
+    let sim = Sim::start("910b3-8x1");
+    let mut node = start_with(&sim, |config| {
+        config.close_deadline = Duration::from_millis(200);
+    });
+    node.inventory().await;
+    let (_, pid) = node.host_started().await;
+    signal("-STOP", pid);
+    node.driver.close().await;
+    assert!(
+        !Path::new(&format!("/proc/{pid}")).exists(),
+        "the host is not reaped"
+    );
+}
+
+#[tokio::test]
+async fn a_dropped_driver_takes_its_host_along() {
+    let sim = Sim::start("910b3-8x1");
+    let mut node = start(&sim);
+    node.inventory().await;
+    let (_, pid) = node.host_started().await;
+    drop(node.driver);
+    eventually("the host's end", async || !is_running(pid)).await;
 }
 
 #[tokio::test]

@@ -20,6 +20,9 @@ use crate::domain::fault::FaultCode;
 /// One job that runs and one that waits.
 const JOB_QUEUE: usize = 1;
 
+/// The number by which the vendor's own plugin reports a function that the library lacks.
+const MISSING_FUNCTION: i32 = -99_998;
+
 /// What every call needs.
 #[derive(Debug)]
 pub(super) struct Context {
@@ -151,7 +154,9 @@ impl LaneThread {
                 let health = match dcmi.health(self.at) {
                     Ok(level) => HealthReading::Level(level),
                     Err(error) if node::means_lost(&error) => HealthReading::Lost,
-                    Err(error) => HealthReading::Failed(error.code().map_or(0, ReturnCode::raw)),
+                    Err(error) => HealthReading::Failed(
+                        error.code().map_or(MISSING_FUNCTION, ReturnCode::raw),
+                    ),
                 };
                 let codes = ask_once(&mut self.codes_unsupported, || dcmi.fault_codes(self.at));
                 let processes = if with_processes {

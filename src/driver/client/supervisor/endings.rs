@@ -4,9 +4,9 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use tracing::warn;
 
-use super::super::super::moment::Moment;
 use super::super::process::REAP_POLL;
 use super::{REAP_PATIENCE, Supervisor, answer};
+use crate::driver::moment::Moment;
 use crate::ports::{HardwareError, HardwareNotice};
 
 impl Supervisor {

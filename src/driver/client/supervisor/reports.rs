@@ -2,11 +2,11 @@
 
 use tracing::{info, warn};
 
-use super::super::super::moment::Moment;
-use super::super::super::protocol::{HostFailure, Report, Stuck};
 use super::{Supervisor, answer};
 use crate::domain::chip::{ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
+use crate::driver::moment::Moment;
+use crate::driver::protocol::{HostFailure, Report, Stuck};
 use crate::ports::{HardwareError, HardwareNotice};
 
 impl Supervisor {
