@@ -1,0 +1,171 @@
+//! What a candidate and everything above it must fulfil.
+
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{self, Path, PathBuf};
+
+use super::Search;
+
+/// File and directories together that are checked on the way to the root, the vendor's own limit.
+const DEPTH_MAX: usize = 20;
+
+/// Group and other write.
+const FOREIGN_WRITE: u32 = 0o022;
+
+/// A rule that a candidate or a directory above it breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// It must be readable for the check.
+    Examine {
+        /// The system's words.
+        cause: String,
+    },
+    /// It must be a regular file.
+    RegularFile,
+    /// It must belong to root.
+    Owner {
+        /// Who must own it.
+        wanted: u32,
+        /// Who does.
+        found: u32,
+    },
+    /// A link must belong to root.
+    LinkOwner {
+        /// Who must own it.
+        wanted: u32,
+        /// Who does.
+        found: u32,
+    },
+    /// Nobody else may write.
+    ForeignWrite {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// Not too deep.
+    Depth,
+}
+
+/// One refused candidate: the path that broke a rule, the rule with what was found, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The candidate.
+    pub candidate: PathBuf,
+    /// The candidate itself, what it resolves to, or a directory above.
+    pub path: PathBuf,
+    /// The rule.
+    pub rule: Rule,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        write!(f, "{} is refused: ", self.candidate.display())?;
+        match &self.rule {
+            Rule::Examine { cause } => {
+                write!(
+                    f,
+                    "{path} cannot be examined ({cause}); make it readable for the agent"
+                )
+            }
+            Rule::RegularFile => {
+                write!(
+                    f,
+                    "{path} is not a regular file; put the driver's library there"
+                )
+            }
+            Rule::Owner { wanted, found } => write!(
+                f,
+                "{path} must belong to uid {wanted}, found uid {found}; \
+                 run `chown {wanted} {path}` or install the driver as root"
+            ),
+            Rule::LinkOwner { wanted, found } => write!(
+                f,
+                "the link {path} must belong to uid {wanted}, found uid {found}; \
+                 run `chown -h {wanted} {path}`"
+            ),
+            Rule::ForeignWrite { mode } => write!(
+                f,
+                "{path} must not be writable by group or others, found mode {mode:04o}; \
+                 run `chmod go-w {path}`"
+            ),
+            Rule::Depth => write!(
+                f,
+                "{path} lies more than {} levels deep; install the driver closer to the root",
+                DEPTH_MAX - 1
+            ),
+        }
+    }
+}
+
+/// Checks one candidate; the answer is the path to load.
+pub(super) fn check(search: &Search, candidate: &Path) -> Result<PathBuf, Refusal> {
+    let refuse = |path: &Path, rule| Refusal {
+        candidate: candidate.to_path_buf(),
+        path: path.to_path_buf(),
+        rule,
+    };
+    let examined = |path: &Path, result: io::Result<Metadata>| {
+        result.map_err(|error| {
+            refuse(
+                path,
+                Rule::Examine {
+                    cause: error.to_string(),
+                },
+            )
+        })
+    };
+    let absolute = path::absolute(candidate).map_err(|error| {
+        refuse(
+            candidate,
+            Rule::Examine {
+                cause: error.to_string(),
+            },
+        )
+    })?;
+    let link = examined(&absolute, fs::symlink_metadata(&absolute))?;
+    if link.is_symlink() && link.uid() != search.owner {
+        let rule = Rule::LinkOwner {
+            wanted: search.owner,
+            found: link.uid(),
+        };
+        return Err(refuse(&absolute, rule));
+    }
+    let resolved = fs::canonicalize(&absolute).map_err(|error| {
+        refuse(
+            &absolute,
+            Rule::Examine {
+                cause: error.to_string(),
+            },
+        )
+    })?;
+    if !examined(&resolved, fs::metadata(&resolved))?.is_file() {
+        return Err(refuse(&resolved, Rule::RegularFile));
+    }
+    for (depth, path) in resolved.ancestors().enumerate() {
+        if depth >= DEPTH_MAX {
+            return Err(refuse(&resolved, Rule::Depth));
+        }
+        let facts = examined(path, fs::symlink_metadata(path))?;
+        if facts.uid() != search.owner {
+            let rule = Rule::Owner {
+                wanted: search.owner,
+                found: facts.uid(),
+            };
+            return Err(refuse(path, rule));
+        }
+        if facts.mode() & FOREIGN_WRITE != 0 {
+            return Err(refuse(
+                path,
+                Rule::ForeignWrite {
+                    mode: facts.mode() & 0o7777,
+                },
+            ));
+        }
+        if path == search.top {
+            break;
+        }
+    }
+    Ok(resolved)
+}
