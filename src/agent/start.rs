@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -164,6 +165,19 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     })
     .await;
 
+    drain(&driver, &commands, owner, &journal, &tracker).await;
+    tracing::info!("ascend-agent ended");
+    Ok(())
+}
+
+/// The way back: no more driver, a last record, the store closed, every task ended.
+async fn drain(
+    driver: &DriverHost,
+    commands: &mpsc::Sender<Command>,
+    owner: JoinHandle<()>,
+    journal: &LateStore,
+    tracker: &TaskTracker,
+) {
     tracing::info!("draining");
     let drained = timeout(DRAIN, async {
         driver.close().await;
@@ -180,8 +194,6 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     if drained.await.is_err() {
         tracing::warn!(within = ?DRAIN, "not everything ended in time");
     }
-    tracing::info!("ascend-agent ended");
-    Ok(())
 }
 
 fn settings(config: &Config) -> OwnerSettings {

@@ -49,6 +49,9 @@ fn play(kubelet: &std::path::Path, verbose: bool) -> Result<(), StageError> {
     }
     let played = show.play();
     if played.is_err() {
+        if let Some(ended) = show.stage.agent_ended() {
+            say(&format!("\nthe agent ended with {ended}\n"));
+        }
         say(&format!(
             "\nthe agent's last words:\n{}\n",
             tail(&show.stage.log_text("agent.log"))
@@ -130,9 +133,31 @@ impl Show {
                 .all(|held| !word(held, "pod").is_empty())
         })?;
 
-        heading(9, "$ ascend-agent status");
+        heading(
+            9,
+            "Kubelet is killed and started again below the running pods",
+        );
+        self.stage.kill_kubelet();
+        let pods: Vec<Value> = [
+            ("trainer", 2),
+            ("notebook", 1),
+            ("latecomer", 1),
+            ("trainer-2", 4),
+        ]
+        .into_iter()
+        .map(|(name, chips)| pod(name, chips, true))
+        .collect();
+        let start = json!({
+            "dir": self.stage.path("dp"),
+            "pod_resources_socket": self.stage.path("pr.sock"),
+            "pods": pods,
+        });
+        self.stage.start_kubelet()?.call("start", start)?;
+        self.allocatable(8)?;
+
+        heading(10, "$ ascend-agent status");
         self.show(&["status"])?;
-        heading(10, "$ ascend-agent audit allocations");
+        heading(11, "$ ascend-agent audit allocations");
         self.show(&["audit", "allocations"])?;
         let ended = self.stage.stop_agent()?;
         say(&format!(
@@ -153,11 +178,7 @@ impl Show {
     }
 
     fn admit(&self, name: &str, chips: u32) -> Result<(), StageError> {
-        let request = json!({ "pod": {
-            "name": name, "namespace": "demo", "uid": uid(name),
-            "containers": [{ "name": "main", "limits": { RESOURCE: chips.to_string() } }],
-        }});
-        let verdict = self.call("admit", request)?;
+        let verdict = self.call("admit", json!({ "pod": pod(name, chips, false) }))?;
         let mut text = format!("   pod demo/{name}, {RESOURCE}: {chips}\n");
         if at(&verdict, "admitted") == &Value::Bool(true) {
             for container in list(at(&verdict, "containers")) {
@@ -246,6 +267,17 @@ fn list(value: &Value) -> &[Value] {
 
 fn held(status: &Value) -> &[Value] {
     list(at(status, "allocations"))
+}
+
+fn pod(name: &str, chips: u32, running: bool) -> Value {
+    let mut pod = json!({
+        "name": name, "namespace": "demo", "uid": uid(name),
+        "containers": [{ "name": "main", "limits": { RESOURCE: chips.to_string() } }],
+    });
+    if let (true, Some(fields)) = (running, pod.as_object_mut()) {
+        fields.insert("running".to_owned(), json!(true));
+    }
+    pod
 }
 
 fn uid(name: &str) -> String {

@@ -211,6 +211,11 @@ impl Stage {
             .ok_or(StageError::Program("kubelet was not started".to_owned()))
     }
 
+    /// Kills kubelet with SIGKILL.
+    pub(crate) fn kill_kubelet(&mut self) {
+        self.kubelet = None;
+    }
+
     /// Starts the agent with `extra` flags; the paths of this node are given already.
     ///
     /// # Errors
@@ -296,6 +301,14 @@ impl Stage {
         child
             .wait()
             .map_err(system("the agent cannot be waited for"))
+    }
+
+    /// How the agent ended by itself; `None` while it runs or when none was started.
+    pub(crate) fn agent_ended(&mut self) -> Option<ExitStatus> {
+        self.agent
+            .as_mut()
+            .and_then(|child| child.try_wait().ok())
+            .flatten()
     }
 
     /// The text of a log file, for messages.
