@@ -119,7 +119,7 @@ impl Tenure {
     }
 }
 
-/// Folds the history into holdings, in the order of their grants.
+/// Folds the history into holdings, in the order of their grants, then of the chips' numbers.
 #[derive(Debug, Default)]
 struct Tenures {
     open: BTreeMap<AllocationId, usize>,
@@ -179,7 +179,8 @@ impl Tenures {
         place
     }
 
-    fn finish(self) -> Vec<Tenure> {
+    fn finish(mut self) -> Vec<Tenure> {
+        self.all.sort_by_key(|tenure| (tenure.from_ns, tenure.phy));
         self.all
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn command() -> Command {
                 .long("kubelet-harness")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .env("ASCEND_AGENT_KUBELET_HARNESS")
+                .env("ASCEND_TEST_KUBELET_HARNESS")
                 .required(true)
                 .help("The program around kubelet's device manager; `make demo` builds it"),
         )

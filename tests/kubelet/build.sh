@@ -14,7 +14,7 @@ for file in go.mod go.sum *.go *.s; do
     esac
 done
 hash=$(sha256sum -- "${sources[@]}" | sha256sum | cut -c1-16)
-cache=${ASCEND_AGENT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ascend-agent}
+cache=${ASCEND_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ascend-agent}
 folder=$cache/kubelet-harness-$hash
 binary=$folder/kubelet-harness
 
