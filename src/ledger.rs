@@ -11,6 +11,8 @@ mod book;
 mod grant;
 mod observe;
 mod rebuild;
+#[cfg(test)]
+mod rules;
 
 pub use book::{ChipEntry, ChipVerdict, Held, Ledger, Place, Withheld};
 pub use grant::{Asked, Decision, GrantPlan, GrantStep};
