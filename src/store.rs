@@ -44,7 +44,7 @@ mod worker;
 
 pub use connection::{Medium, Rebuilt};
 pub use journal::{Opened, Settings, Store};
-pub use offline::{CheckReport, OfflineStore, check, open_copy};
+pub use offline::{AgentCopy, CheckReport, OfflineStore, check, open_copy};
 pub use open_error::OpenError;
 pub use retention::Retention;
 pub use waiting::open_waiting;

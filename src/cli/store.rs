@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::admin::{AdminClient, AskError};
 use crate::config::Config;
-use crate::store::{CheckReport, check, open_copy};
+use crate::store::{AgentCopy, CheckReport, OpenError, check, open_copy};
 
 use super::exit::Outcome;
 use super::output::{Table, print, print_as};
@@ -43,9 +43,27 @@ fn check_store(given: &ArgMatches, config: &Config) -> Outcome {
     };
     let report = match check(directory) {
         Ok(report) => report,
+        Err(OpenError::InUse { .. }) => match check_running(config, directory) {
+            Ok(report) => report,
+            Err(outcome) => return outcome,
+        },
         Err(error) => return Outcome::failed(&error),
     };
     print_as(form_of(given), &document(&report), &table(&report)).found_if(!report.is_clean())
+}
+
+/// The agent that has the store open writes a copy of it, and the copy is checked.
+fn check_running(config: &Config, directory: &Path) -> Result<CheckReport, Outcome> {
+    let copy = AgentCopy::beside(directory).map_err(|error| Outcome::failed(&error))?;
+    let to = copy.file();
+    block_on(async {
+        AdminClient::connect(&config.admin_socket)
+            .await?
+            .backup(&to)
+            .await
+    })?
+    .map_err(|error| Outcome::failed(&error))?;
+    copy.check().map_err(|error| Outcome::failed(&error))
 }
 
 fn document(report: &CheckReport) -> serde_json::Value {

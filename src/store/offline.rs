@@ -1,6 +1,8 @@
 //! Reading a store that no agent has open, on a copy: opening a file that was not closed repairs it,
 //! and a look must not change what it looks at.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -119,6 +121,62 @@ pub fn check(directory: &Path) -> Result<CheckReport, OpenError> {
         report.last_sequence = store.state.last_sequence;
     }
     Ok(report)
+}
+
+/// Where a running agent writes a copy of its store to be checked; removed when dropped.
+#[derive(Debug)]
+pub struct AgentCopy {
+    original: PathBuf,
+    folder: PathBuf,
+    written: Place,
+    _lock: PlaceLock,
+}
+
+impl AgentCopy {
+    /// Makes the folder beside the store.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    pub fn beside(directory: &Path) -> Result<Self, OpenError> {
+        let source = Place::new(directory.to_path_buf());
+        let (folder, lock) = source.create_copy_directory()?;
+        let inner = folder.join("written");
+        let copy = Self {
+            original: source.state_file(),
+            folder,
+            written: Place::new(inner.clone()),
+            _lock: lock,
+        };
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&inner)
+            .map_err(|source| OpenError::io("create", &inner, source))?;
+        Ok(copy)
+    }
+
+    /// The file that the agent is to write.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.written.state_file()
+    }
+
+    /// Checks what was written; the report names the original.
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn check(&self) -> Result<CheckReport, OpenError> {
+        let report = check(self.written.directory())?;
+        let file = self.original.clone();
+        Ok(CheckReport { file, ..report })
+    }
+}
+
+impl Drop for AgentCopy {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.folder) {
+            tracing::warn!(%error, "the agent's copy of the store could not be removed");
+        }
+    }
 }
 
 impl OfflineStore {
