@@ -16,7 +16,7 @@ use crate::domain::kubelet_view::{
 };
 use crate::domain::time::{BootTime, Stamp};
 
-use super::book::{Absence, Held, Ledger, Sighting, Withheld};
+use super::book::{Absence, Held, Ledger, Place, Sighting, Withheld};
 
 /// How long a holder must stay absent before its chip counts as free.
 pub const OWNER_PROOF: Duration = Duration::from_secs(30);
@@ -93,7 +93,7 @@ impl Ledger {
         context: &ObserveContext<'_>,
         mut new_ids: impl FnMut() -> (AllocationId, GrantId),
     ) -> Findings {
-        let sights = Sights::of(context);
+        let sights = Sights::of(context, self);
         let mut findings = Findings::default();
         for (key, held) in &mut self.held {
             let sight = sights.sight(held);
@@ -209,6 +209,12 @@ impl Ledger {
             let mut held = Held::new(record.clone(), now, None);
             held.sighting = Sighting::Shown;
             held.durable = durable;
+            self.places
+                .entry(record.plugin_device_id.clone())
+                .or_insert_with(|| Place {
+                    resource: record.resource.clone(),
+                    die: None,
+                });
             self.held.insert(record.id, held);
         }
         if !durable {
@@ -299,17 +305,16 @@ fn note_absence(
 /// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
 /// the container runs on, and would then take the id for free.
 fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
-    let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
+    let unknown = match held.sighting {
+        Sighting::NotSinceRestart => true,
+        // The checkpoint would prove the holder gone; one that cannot be read never does.
+        Sighting::NotYet if context.checkpoint.is_none() => held.withheld.is_some(),
+        Sighting::NotYet | Sighting::Shown => !sights.continuous,
+    };
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
-    } else if held.sighting == Sighting::NotSinceRestart {
-        Some(Withheld::OwnerUnknown)
-    } else if census_told {
-        None
-    } else if context.checkpoint.is_some() {
-        Some(Withheld::OwnerUnknown)
     } else {
-        held.withheld
+        unknown.then_some(Withheld::OwnerUnknown)
     };
 }
 
@@ -337,6 +342,9 @@ type HolderKey<'a> = (&'a ResourceName, &'a PluginDeviceId);
 /// Kubelet's records, indexed.
 struct Sights<'a> {
     census: Option<&'a PodCensus>,
+    /// True when the checkpoint shows a holder that the ledger knows by UID: then kubelet has its
+    /// records since before this run, and what it does not show it has released.
+    continuous: bool,
     listed: BTreeMap<HolderKey<'a>, &'a Holding>,
     checkpointed: BTreeMap<HolderKey<'a>, (&'a CheckpointEntry, CheckpointVersion)>,
 }
@@ -366,9 +374,10 @@ impl Sight<'_> {
 }
 
 impl<'a> Sights<'a> {
-    fn of(context: &ObserveContext<'a>) -> Self {
+    fn of(context: &ObserveContext<'a>, ledger: &Ledger) -> Self {
         let mut sights = Self {
             census: context.census,
+            continuous: false,
             listed: BTreeMap::new(),
             checkpointed: BTreeMap::new(),
         };
@@ -386,6 +395,13 @@ impl<'a> Sights<'a> {
                 }
             }
         }
+        sights.continuous = ledger.held.values().any(|held| {
+            let record = &held.record;
+            sights
+                .checkpointed
+                .get(&(&record.resource, &record.plugin_device_id))
+                .is_some_and(|(entry, _)| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
+        });
         sights
     }
 
