@@ -303,18 +303,23 @@ fn note_absence(
 }
 
 /// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
-/// the container runs on, and would then take the id for free.
+/// the container runs on, and would then take the id for free. That cannot be of a grant of this run,
+/// which the same kubelet asked for; of one from an earlier run it can, unless kubelet shows a holder
+/// that is as old, so that it has its records since before the grant.
 fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
-    let unknown = match held.sighting {
+    let forgotten = match held.sighting {
         Sighting::NotSinceRestart => true,
+        Sighting::Shown | Sighting::NotYet if !held.taken_over => false,
         // The checkpoint would prove the holder gone; one that cannot be read never does.
-        Sighting::NotYet if context.checkpoint.is_none() => held.withheld.is_some(),
-        Sighting::NotYet | Sighting::Shown => !sights.continuous,
+        Sighting::Shown | Sighting::NotYet if context.checkpoint.is_none() => {
+            held.withheld.is_some()
+        }
+        Sighting::Shown | Sighting::NotYet => !sights.reach_back_to(&held.record),
     };
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
     } else {
-        unknown.then_some(Withheld::OwnerUnknown)
+        forgotten.then_some(Withheld::OwnerUnknown)
     };
 }
 
@@ -342,9 +347,9 @@ type HolderKey<'a> = (&'a ResourceName, &'a PluginDeviceId);
 /// Kubelet's records, indexed.
 struct Sights<'a> {
     census: Option<&'a PodCensus>,
-    /// True when the checkpoint shows a holder that the ledger knows by UID: then kubelet has its
-    /// records since before this run, and what it does not show it has released.
-    continuous: bool,
+    /// When the oldest grant was made that the checkpoint shows with the holder the ledger knows:
+    /// kubelet has its records since then, and what is younger and not shown it has released.
+    oldest: Option<Stamp>,
     listed: BTreeMap<HolderKey<'a>, &'a Holding>,
     checkpointed: BTreeMap<HolderKey<'a>, (&'a CheckpointEntry, CheckpointVersion)>,
 }
@@ -377,7 +382,7 @@ impl<'a> Sights<'a> {
     fn of(context: &ObserveContext<'a>, ledger: &Ledger) -> Self {
         let mut sights = Self {
             census: context.census,
-            continuous: false,
+            oldest: None,
             listed: BTreeMap::new(),
             checkpointed: BTreeMap::new(),
         };
@@ -395,14 +400,32 @@ impl<'a> Sights<'a> {
                 }
             }
         }
-        sights.continuous = ledger.held.values().any(|held| {
-            let record = &held.record;
-            sights
-                .checkpointed
-                .get(&(&record.resource, &record.plugin_device_id))
-                .is_some_and(|(entry, _)| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
-        });
+        let known = ledger
+            .held
+            .values()
+            .map(|held| &held.record)
+            .filter(|record| {
+                sights
+                    .checkpointed
+                    .get(&(&record.resource, &record.plugin_device_id))
+                    .is_some_and(|(entry, _)| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
+            });
+        sights.oldest = known
+            .map(|record| record.granted)
+            .min_by_key(|granted| granted.utc_ns);
         sights
+    }
+
+    /// Whether kubelet's records begin no later than this grant. Boot time tells within one boot, wall
+    /// time between two.
+    fn reach_back_to(&self, record: &Allocation) -> bool {
+        self.oldest.is_some_and(|oldest| {
+            if oldest.boot_id == record.granted.boot_id {
+                oldest.boot_time <= record.granted.boot_time
+            } else {
+                oldest.utc_ns <= record.granted.utc_ns
+            }
+        })
     }
 
     /// Evidence about one grant; views older than its answer do not count.

@@ -94,6 +94,30 @@ fn l10_after_our_restart_what_a_continuous_kubelet_released_is_free() {
 }
 
 #[test]
+fn l10_after_our_restart_only_a_holder_as_old_speaks_for_kubelets_records() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.second += 100;
+    desk.grant(&[1]);
+    desk.observe(&[("b", &[1])]);
+    let mut desk = restarted(&desk);
+    // Kubelet lost its checkpoint between the two grants; pod a is not handed over yet.
+    desk.observe(&[("b", &[1])]);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+}
+
+#[test]
+fn l10_a_holder_whose_name_no_run_learned_is_withheld_until_it_is_proven_gone() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    let mut desk = restarted(&desk);
+    desk.observe(&[("a", &[])]);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    assert_eq!(desk.observe_for_proof(&[("a", &[])]).len(), 1);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
 fn l10_a_claim_on_a_chip_whose_pod_is_listed_without_its_devices_is_refused() {
     let mut desk = Desk::new();
     desk.grant(&[0]);
@@ -121,6 +145,24 @@ fn a_grant_whose_commit_came_through_unnoticed_replaces_the_record_it_superseded
     desk.ledger.take_stored([], [successor.clone()], now, None);
     assert_eq!(desk.holder(0).id, successor.id);
     assert_eq!(desk.ledger.held().len(), 1);
+}
+
+#[test]
+fn l10_a_checkpoint_alone_withholds_only_what_an_earlier_run_granted() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    // The pod was removed before anybody looked, and another one's grant rewrote the file.
+    let checkpoint = desk.checkpoint(&[]);
+    desk.look(None, Ok(Some(&checkpoint)), None);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+
+    let record = desk.holder(0).clone();
+    let mut next_run = Desk::new();
+    let now = next_run.at().boot_time;
+    next_run.ledger.take_stored([], [record], now, None);
+    let checkpoint = next_run.checkpoint(&[]);
+    next_run.look(None, Ok(Some(&checkpoint)), None);
+    assert_eq!(next_run.healthy(), [1, 2, 3]);
 }
 
 #[test]
