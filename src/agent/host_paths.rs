@@ -24,6 +24,22 @@ pub(super) fn look(paths: &[String]) -> HostPaths {
     host
 }
 
+/// Nodes named `davinci` and a number.
+pub(super) fn count_chip_nodes(dev: &str) -> usize {
+    let Ok(entries) = fs::read_dir(dev) else {
+        return 0;
+    };
+    entries
+        .take(FOLDER_ENTRIES_MAX)
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix("davinci"));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        })
+        .count()
+}
+
 fn list(folder: &str, host: &mut HostPaths) {
     let Ok(entries) = fs::read_dir(Path::new(folder)) else {
         return;

@@ -138,6 +138,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let pacing = ChipPacing {
         device_wait: config.device_wait,
         health_poll: config.health_poll,
+        dev_dir: config.dev_dir.clone(),
     };
     tracker.spawn(watch_chips(
         Arc::clone(&driver),

@@ -11,6 +11,7 @@ use crate::domain::chip::Inventory;
 use crate::ports::{Hardware, HardwareError, HardwareNotice};
 
 use super::command::{Command, DriverTrouble};
+use super::host_paths::count_chip_nodes;
 
 /// Pause between two tries to enumerate a node that is not complete: short at first, because chips
 /// come up within minutes of a boot, then rare, because each try initialises the driver anew.
@@ -22,11 +23,13 @@ const LOOK_OFTEN_FOR: Duration = Duration::from_secs(300);
 /// longer.
 const PROCESSES_EVERY: u32 = 5;
 
-/// Pacing of the watch.
-#[derive(Clone, Copy, Debug)]
+/// How the watch is to look.
+#[derive(Clone, Debug)]
 pub(super) struct ChipPacing {
     pub(super) device_wait: Duration,
     pub(super) health_poll: Duration,
+    /// Where a chip that arrives shows first: the driver counts it only when initialised anew.
+    pub(super) dev_dir: String,
 }
 
 /// Runs until cancelled or until the owner is gone.
@@ -42,8 +45,10 @@ pub(super) async fn watch_chips<H: Hardware>(
         owner,
         notices,
         pacing,
+        chips: 0,
         most_chips: 0,
         incomplete_since: None,
+        nodes_counted: None,
     };
     cancel.run_until_cancelled(watch.run()).await;
 }
@@ -53,8 +58,10 @@ struct Watch<H> {
     owner: mpsc::Sender<Command>,
     notices: mpsc::Receiver<HardwareNotice>,
     pacing: ChipPacing,
+    chips: usize,
     most_chips: usize,
     incomplete_since: Option<Instant>,
+    nodes_counted: Option<Instant>,
 }
 
 /// The owner task is gone.
@@ -135,8 +142,11 @@ impl<H: Hardware> Watch<H> {
     }
 
     async fn take(&mut self, inventory: Inventory) -> Result<(), OwnerGone> {
-        self.most_chips = self.most_chips.max(inventory.chips.len());
-        let whole = inventory.is_complete() && inventory.chips.len() >= self.most_chips;
+        self.chips = inventory.chips.len();
+        self.most_chips = self.most_chips.max(self.chips);
+        let whole = inventory.is_complete()
+            && self.chips >= self.most_chips
+            && self.chips >= count_chip_nodes(&self.pacing.dev_dir);
         self.incomplete_since = if whole {
             None
         } else {
@@ -145,7 +155,8 @@ impl<H: Hardware> Watch<H> {
         self.tell(Command::Inventory(inventory)).await
     }
 
-    fn look_again_due(&self, looked: Instant) -> bool {
+    fn look_again_due(&mut self, looked: Instant) -> bool {
+        self.notice_arrivals();
         let Some(since) = self.incomplete_since else {
             return false;
         };
@@ -155,6 +166,24 @@ impl<H: Hardware> Watch<H> {
             LOOK_AGAIN_LATER
         };
         looked.elapsed() >= pause
+    }
+
+    /// A node with more chip nodes than chips is not complete.
+    fn notice_arrivals(&mut self) {
+        let counted = self.nodes_counted;
+        if self.incomplete_since.is_some() || counted.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+            return;
+        }
+        self.nodes_counted = Some(now());
+        let nodes = count_chip_nodes(&self.pacing.dev_dir);
+        if nodes > self.chips {
+            tracing::info!(
+                nodes,
+                chips = self.chips,
+                "more chip nodes than chips: looking again"
+            );
+            self.incomplete_since = Some(now());
+        }
     }
 
     async fn sample(&mut self, round: u32) -> Result<(), OwnerGone> {
