@@ -3,7 +3,7 @@
 use tonic::Code;
 
 use super::plugin::{allocate, allocate_at_once};
-use super::pod::{Pod, Verdict, numbers_of};
+use super::pod::{Pod, Verdict, numbers_of, pod};
 use super::testbed::{Node, PATIENCE, eventually};
 
 /// Every container's device nodes are those of its own ids.
@@ -181,7 +181,7 @@ fn c13_an_unknown_or_unhealthy_id_is_refused_by_name_and_changes_nothing() {
 fn a_container_without_its_device_node_is_refused_with_the_path() {
     let node = Node::up();
     std::fs::remove_file(node.stage.path("dev/davinci_manager")).expect("the node goes");
-    let verdict = node.admit(&node.pod("unlucky", 1));
+    let verdict = node.admit(&pod("unlucky", 1));
     assert!(!verdict.is_admitted());
     assert!(
         verdict.message().contains("required_device_missing"),
@@ -195,7 +195,7 @@ fn a_container_without_its_device_node_is_refused_with_the_path() {
 fn a_pod_beyond_the_capacity_is_refused_by_kubelet_without_any_grant() {
     let node = Node::up();
     node.admitted("most", 7);
-    let verdict = node.admit(&node.pod("too-much", 2));
+    let verdict = node.admit(&pod("too-much", 2));
     assert!(!verdict.is_admitted());
     assert_eq!(node.held().len(), 7);
     assert_eq!(node.admitted("fits", 1).len(), 1);

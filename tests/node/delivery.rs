@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plugin::{Answer, allocate};
+use super::pod::pod;
 use super::testbed::{Node, programs};
 
 #[derive(Deserialize)]
@@ -127,7 +128,7 @@ fn nodes(node: &Node, names: &[&str]) -> Value {
 }
 
 fn answer_of(node: &Node, chips: u32) -> Value {
-    let verdict = node.admit(&node.pod("pod", chips));
+    let verdict = node.admit(&pod("pod", chips));
     assert!(verdict.is_admitted(), "{verdict:?}");
     verdict.container("main").json().clone()
 }
@@ -294,7 +295,7 @@ fn docker_runtime_is_found_by_the_mark_in_our_own_environment() {
     let mut node = node.flag("delivery", "devicespec");
     node.start_agent();
     node.allocatable(6);
-    let verdict = node.admit(&node.pod("explicit", 1));
+    let verdict = node.admit(&pod("explicit", 1));
     assert!(
         verdict.container("main").envs().is_empty(),
         "the configuration's word is stronger"

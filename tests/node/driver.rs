@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::pod::pod;
 use super::testbed::{Node, PATIENCE, eventually, programs};
 
 /// Longest answer to kubelet while something else goes wrong.
@@ -18,7 +19,7 @@ fn ff04_a_driver_library_that_comes_later_is_found_without_a_restart() {
     let mut late = programs();
     let built = std::mem::replace(&mut late.library, folder.path().join("libdcmi.so"));
     let mut node = Node::with(late, "910b3-8x1");
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.start_agent();
     let waiting = eventually("the agent waits for the driver", PATIENCE, || {
         node.status_now()
@@ -52,10 +53,10 @@ fn ff04_chips_that_come_one_by_one_and_bad_at_first_are_offered_as_they_get_well
         node.sim(&["health", &chip.to_string(), "3"]);
     }
     node.sim(&["hide-cards", "8"]);
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.start_agent();
     let mut offered = 0;
-    for chip in 0..8_u32 {
+    for chip in 0..4_u32 {
         node.too_early(offered + 1);
         node.sim(&["show", &chip.to_string()]);
         eventually("the chip is seen, and is bad", PATIENCE, || {
@@ -68,6 +69,11 @@ fn ff04_chips_that_come_one_by_one_and_bad_at_first_are_offered_as_they_get_well
         offered += 1;
         node.allocatable(offered.into());
     }
+    node.sim(&["hide-cards", "0"]);
+    for chip in 4..8 {
+        node.sim(&["heal", &chip.to_string()]);
+    }
+    node.allocatable(8);
     assert!(node.stage.agent_ended().is_none());
     assert_eq!(node.status()["ready"], true);
     node.admitted("all", 8);
@@ -77,7 +83,7 @@ fn ff04_chips_that_come_one_by_one_and_bad_at_first_are_offered_as_they_get_well
 fn ff04_with_an_incomplete_node_the_start_goes_on_after_the_wait_and_a_mended_card_joins() {
     let mut node = Node::of("910b3-8x1").flag("device-wait-seconds", "1");
     node.sim(&["fail-init", "3"]);
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.start_agent();
     node.allocatable(7);
     let status = node.status();
@@ -101,7 +107,7 @@ fn ff06_one_lost_and_one_failing_chip_leave_six_that_serve_every_pod() {
     let offered = node.allocatable_ids();
     for round in 0..50 {
         let name = format!("single-{round}");
-        let verdict = node.admit(&node.pod(&name, 1));
+        let verdict = node.admit(&pod(&name, 1));
         assert!(verdict.is_admitted(), "round {round}: {verdict:?}");
         assert!(verdict.admission_us() < ANSWER_US, "{verdict:?}");
         assert!(verdict.ids().iter().all(|id| offered.contains(id)));
@@ -110,7 +116,7 @@ fn ff06_one_lost_and_one_failing_chip_leave_six_that_serve_every_pod() {
     node.remove_named("anchor");
     for round in 0..10 {
         let name = format!("six-{round}");
-        let verdict = node.admit(&node.pod(&name, 6));
+        let verdict = node.admit(&pod(&name, 6));
         assert!(verdict.is_admitted(), "round {round}: {verdict:?}");
         node.remove_named(&name);
     }
@@ -136,7 +142,7 @@ fn ff06_with_every_chip_broken_kubelet_is_told_so_instead_of_failing_pods() {
         node.sim(&["health", &chip.to_string(), "2"]);
     }
     node.allocatable(0);
-    let verdict = node.admit(&node.pod("hopeless", 1));
+    let verdict = node.admit(&pod("hopeless", 1));
     assert!(!verdict.is_admitted());
     assert!(node.audit(&[]).is_empty());
 }
@@ -147,7 +153,7 @@ fn a_hung_health_call_takes_out_its_chip_and_delays_nobody_else() {
     node.sim(&["hang", "dcmi_get_device_health", "--chip", "4"]);
     for round in 0..20 {
         let name = format!("during-{round}");
-        let verdict = node.admit(&node.pod(&name, 2));
+        let verdict = node.admit(&pod(&name, 2));
         assert!(verdict.is_admitted(), "{verdict:?}");
         assert!(verdict.admission_us() < ANSWER_US, "{verdict:?}");
         node.remove_named(&name);
@@ -207,7 +213,7 @@ fn a_driver_that_is_silent_as_a_whole_keeps_its_chips_for_the_grace_time_only() 
     node.allocatable(0);
     assert_eq!(node.held().len(), 2, "holders are kept");
     assert_eq!(node.listed_health(&held[0]).as_deref(), Some("Unhealthy"));
-    let verdict = node.admit(&node.pod("b", 1));
+    let verdict = node.admit(&pod("b", 1));
     assert!(
         !verdict.is_admitted() && verdict.admission_us() < ANSWER_US,
         "{verdict:?}"

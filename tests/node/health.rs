@@ -89,10 +89,10 @@ fn c10_c11_a_held_chip_that_fails_stays_in_the_list_and_comes_back_by_itself() {
 #[test]
 fn c12_a_flapping_chip_costs_two_list_updates_not_one_each_time() {
     let node = Node::of("910b3-8x1")
-        .flag("hold-down-seconds", "5")
+        .flag("hold-down-seconds", "3")
         .ready(8);
     let updates = node.updates();
-    for _ in 0..20 {
+    for _ in 0..10 {
         node.sim(&["health", "3", "3"]);
         node.sampled(1);
         node.sim(&["heal", "3"]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::pod::{Pod, Verdict};
+use super::pod::{Pod, Verdict, pod};
 use super::relay::Relay;
 use super::testbed::{Node, PATIENCE, always, eventually};
 
@@ -15,13 +15,13 @@ fn l1_an_id_that_kubelet_grants_twice_is_refused_with_the_holders_name() {
     let node = Node::up();
     let stage = &node.stage;
     let kubelet = stage.kubelet().expect("kubelet");
-    let a = node.pod("a", 1);
+    let a = pod("a", 1);
     assert!(node.admit(&a).is_admitted());
     node.holders_known(1);
 
     // A List during an Allocate makes kubelet rebuild its devices without the ids in flight.
     node.kubelet("hold_allocate", json!({ "at": "answer" }));
-    let b = node.pod("b", 1);
+    let b = pod("b", 1);
     let admission = kubelet
         .begin("admit", json!({ "pod": b.json(node.resource) }))
         .expect("asked");
@@ -35,7 +35,7 @@ fn l1_an_id_that_kubelet_grants_twice_is_refused_with_the_holders_name() {
     assert_eq!(json!(twice), in_flight["device_ids"]);
 
     // Kubelet takes the id for free: a pod that asks for all others and this one is given it.
-    let c = node.admit(&node.pod("c", 8));
+    let c = node.admit(&pod("c", 8));
     assert!(!c.is_admitted(), "{c:?}");
     let refusal = c.message();
     assert!(refusal.contains(&twice[0]), "{refusal}");
@@ -57,7 +57,7 @@ fn l1_an_id_that_kubelet_grants_twice_is_refused_with_the_holders_name() {
 fn l1_without_an_answer_of_pod_resources_a_contested_id_is_refused_and_later_granted() {
     let mut node = Node::of("910b3-8x1").flag("owner-proof-seconds", "3600");
     let behind = node.stage.path("pr-kubelet.sock");
-    node.start_kubelet(json!({ "pod_resources_socket": behind }));
+    node.start_kubelet(&json!({ "pod_resources_socket": behind }));
     let relay = Relay::start(&node.stage.path("pr.sock"), &behind);
     node.start_agent();
     node.allocatable(8);
@@ -66,7 +66,7 @@ fn l1_without_an_answer_of_pod_resources_a_contested_id_is_refused_and_later_gra
     node.remove_named("a");
 
     relay.silence(true);
-    let refused = node.admit(&node.pod("b", 8));
+    let refused = node.admit(&pod("b", 8));
     assert!(!refused.is_admitted());
     assert!(
         refused
@@ -78,7 +78,7 @@ fn l1_without_an_answer_of_pod_resources_a_contested_id_is_refused_and_later_gra
     assert!(refused.admission_us() < 2_000_000, "{refused:?}");
 
     drop(relay);
-    let gone = node.admit(&node.pod("c", 8));
+    let gone = node.admit(&pod("c", 8));
     assert!(
         !gone.is_admitted(),
         "a socket that is gone answers nothing either"
@@ -193,7 +193,7 @@ fn l2_c19_while_pod_resources_is_away_nothing_is_taken_for_free() {
 fn c19_pod_resources_is_listed_at_most_every_five_seconds_by_ourselves() {
     let mut node = Node::of("910b3-8x1");
     let behind = node.stage.path("pr-kubelet.sock");
-    node.start_kubelet(json!({ "pod_resources_socket": behind }));
+    node.start_kubelet(&json!({ "pod_resources_socket": behind }));
     let relay = Relay::start(&node.stage.path("pr.sock"), &behind);
     node.start_agent();
     node.allocatable(8);

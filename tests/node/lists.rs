@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::pod::pod;
 use super::testbed::{Node, PATIENCE, eventually, strings};
 
 /// Two NUMA nodes as the kernel shows them, with the CPUs that the profiles name.
@@ -62,14 +63,14 @@ fn c24_a_single_numa_node_pod_gets_the_chips_of_one_node() {
     lay_out_numa(&sysfs);
     let mut node = {
         let path = sysfs.to_str().expect("plain text").to_owned();
-        node.start_kubelet(json!({ "topology_policy": "single-numa-node", "numa_nodes": 2 }));
+        node.start_kubelet(&json!({ "topology_policy": "single-numa-node", "numa_nodes": 2 }));
         node.flag("sysfs-dir", &path)
     };
     node.start_agent();
     node.allocatable(8);
     let numa = node.kubelet("allocatable_ids", json!({}))["numa"][node.resource].clone();
     for phy in 0..8 {
-        let expected = json!([if phy < 4 { 0 } else { 1 }]);
+        let expected = json!([phy / 4]);
         assert_eq!(numa[format!("Ascend910-{phy}")], expected, "chip {phy}");
     }
     node.admitted("one", 1);
@@ -80,7 +81,7 @@ fn c24_a_single_numa_node_pod_gets_the_chips_of_one_node() {
             .map(|phy| format!("Ascend910-{phy}"))
             .collect::<Vec<_>>()
     );
-    let refused = node.admit(&node.pod("across", 4));
+    let refused = node.admit(&pod("across", 4));
     assert!(
         !refused.is_admitted(),
         "three chips are left on the other node"
@@ -171,7 +172,7 @@ fn c33_as_many_chips_as_a_node_can_have_are_listed_and_granted() {
 fn c32_a_node_without_chips_registers_nothing_until_some_come() {
     let mut node = Node::of("910b3-8x1").flag("device-wait-seconds", "0");
     node.sim(&["hide-cards", "8"]);
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.start_agent();
     let status = eventually("the driver is waited for", PATIENCE, || {
         node.status_now().filter(|status| {

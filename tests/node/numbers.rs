@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::pod::numbers_of;
+use super::pod::{numbers_of, pod};
 use super::testbed::{Node, PATIENCE, eventually};
 
 /// Number to die, by the agent's word.
@@ -37,8 +37,8 @@ fn l14_ff20_when_numbers_move_a_held_id_goes_unhealthy_and_new_pods_get_their_ow
     let mut node = Node::up();
     // Chip 0 stays free and is the one that goes; the pod holds 1, 2 and 3.
     node.admitted("first", 1);
-    let pod = node.admitted("holder", 3);
-    assert_eq!(pod, ["Ascend910-1", "Ascend910-2", "Ascend910-3"]);
+    let holder = node.admitted("holder", 3);
+    assert_eq!(holder, ["Ascend910-1", "Ascend910-2", "Ascend910-3"]);
     node.holders_known(4);
     node.remove_named("first");
     node.freed("Ascend910-0");
@@ -53,7 +53,7 @@ fn l14_ff20_when_numbers_move_a_held_id_goes_unhealthy_and_new_pods_get_their_ow
     node.allocatable(3);
     let now = dies(&node);
     assert_eq!(now, truth(&node));
-    for id in &pod {
+    for id in &holder {
         assert_eq!(node.listed_health(id).as_deref(), Some("Unhealthy"), "{id}");
     }
     assert_eq!(
@@ -65,14 +65,15 @@ fn l14_ff20_when_numbers_move_a_held_id_goes_unhealthy_and_new_pods_get_their_ow
     let expected: Vec<String> = held_before.iter().map(|held| word(held, "die")).collect();
     assert_eq!(held, expected, "the holder keeps its dies");
 
-    let verdict = node.admit(&node.pod("new", 2));
+    let verdict = node.admit(&pod("new", 2));
     assert!(verdict.is_admitted(), "{verdict:?}");
     let container = verdict.container("main");
     assert_eq!(container.chips(), numbers_of(&verdict.ids()));
     let given = node.holders_known_of("new", 2);
     let truth = truth(&node);
     for number in container.chips() {
-        let record = given.iter().find(|held| held["phy"].to_string() == number);
+        let phy: u32 = number.parse().expect("a number");
+        let record = given.iter().find(|held| held["phy"] == phy);
         assert_eq!(
             word(record.expect("the new grant"), "die"),
             truth[&number],

@@ -90,6 +90,11 @@ impl Pod {
     }
 }
 
+/// A pod with one container.
+pub(crate) fn pod(name: &str, chips: u32) -> Pod {
+    Pod::new(name).container("main", chips)
+}
+
 /// What kubelet decided on a pod.
 #[derive(Debug)]
 pub(crate) struct Verdict(pub(crate) Value);

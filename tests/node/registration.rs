@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::pod::pod;
 use super::testbed::{Node, PATIENCE, always, eventually, programs};
 
 /// The rule for being registered again.
@@ -55,7 +56,7 @@ fn ff01_c02_a_kubelet_that_comes_late_gets_the_chips_within_two_seconds() {
     let told = status["shortcomings"].as_array().expect("lines");
     assert!(told.contains(&absent), "{told:?}");
 
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.allocatable_within(8, AGAIN);
     connected(&node);
     assert!(node.stage.agent_ended().is_none());
@@ -66,7 +67,7 @@ fn ff01_c02_a_kubelet_that_comes_late_gets_the_chips_within_two_seconds() {
 fn ff01_a_kubelet_socket_replaced_again_and_again_ends_with_one_registration() {
     let mut node = Node::of("910b3-8x1");
     let agent = node.start_agent();
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     for _ in 0..5 {
         node.kubelet("restart", json!({}));
     }
@@ -105,7 +106,7 @@ fn c03_a_registration_that_fails_is_tried_again_and_shown_as_not_ready() {
     assert_eq!(node.run(&["status"]).status.code(), Some(1));
 
     fs::remove_file(&registry).expect("the socket goes");
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.allocatable(8);
     assert!(node.stage.agent_ended().is_none());
 }
@@ -113,7 +114,7 @@ fn c03_a_registration_that_fails_is_tried_again_and_shown_as_not_ready() {
 #[test]
 fn c04_c28_c31_ff03_a_kubelet_restart_with_its_records_changes_nothing() {
     let mut node = Node::up();
-    let (a, b) = (node.pod("a", 2), node.pod("b", 1));
+    let (a, b) = (pod("a", 2), pod("b", 1));
     assert!(node.admit(&a).is_admitted() && node.admit(&b).is_admitted());
     let held = node.holders_known(3);
     let list = node.lists()["last"].clone();
@@ -170,7 +171,7 @@ fn c05_a_deleted_socket_of_ours_is_made_again() {
 fn c06_ff02_a_hundred_ends_of_the_stream_lose_nothing_and_leave_nothing_behind() {
     let mut node = Node::of("910b3-8x1");
     let agent = node.start_agent();
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.allocatable(8);
     connected(&node);
     let before = resources_of(agent);
@@ -191,7 +192,9 @@ fn c06_ff02_a_hundred_ends_of_the_stream_lose_nothing_and_leave_nothing_behind()
         // The pauses between losses grow; a new kubelet starts them over.
         if round % 3 == 2 {
             node.kubelet("restart", json!({}));
-            connected(&node);
+            eventually("connected again", PATIENCE, || {
+                (node.lists()["connected"] == true).then_some(())
+            });
         }
     }
     node.allocatable(7);

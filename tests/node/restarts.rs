@@ -8,12 +8,13 @@ use tokio::time::Instant;
 use tonic::Code;
 
 use super::plugin::allocate;
+use super::pod::pod;
 use super::testbed::{Node, PATIENCE, eventually, files_in};
 
 #[test]
 fn l10_ids_that_kubelet_forgot_are_withheld_while_their_pod_lives() {
     let mut node = Node::up();
-    let (a, b) = (node.pod("a", 2), node.pod("b", 1));
+    let (a, b) = (pod("a", 2), pod("b", 1));
     let kept = node.admit(&a).ids();
     let other = node.admit(&b).ids();
     node.holders_known(3);
@@ -58,7 +59,7 @@ fn l10_ids_that_kubelet_forgot_are_withheld_while_their_pod_lives() {
 #[test]
 fn l10_ff14_ids_stay_withheld_when_the_agent_restarts_as_well() {
     let mut node = Node::up();
-    let a = node.pod("a", 2);
+    let a = pod("a", 2);
     let kept = node.admit(&a).ids();
     node.holders_known(2);
     node.stage.kill_agent();
@@ -78,12 +79,12 @@ fn l11_a_grant_that_kubelet_never_recorded_ends_by_proof_and_is_not_given_twice_
     let mut node = Node::of("910b3-8x1")
         .flag("owner-proof-seconds", "3")
         .ready(8);
-    let stays = node.pod("stays", 1);
+    let stays = pod("stays", 1);
     assert!(node.admit(&stays).is_admitted());
     node.holders_known(1);
 
     node.kubelet("hold_allocate", json!({ "at": "answer" }));
-    let lost = node.pod("lost", 2).json(node.resource);
+    let lost = pod("lost", 2).json(node.resource);
     let kubelet = node.stage.kubelet().expect("kubelet");
     let admission = kubelet
         .begin("admit", json!({ "pod": lost }))
@@ -270,7 +271,7 @@ fn ff14_ff03_a_killed_agent_knows_every_holder_before_it_registers_again() {
 #[test]
 fn a_kubelet_killed_and_started_again_loses_no_holder_and_no_chip() {
     let mut node = Node::up();
-    let pods = [node.pod("a", 3), node.pod("b", 2)];
+    let pods = [pod("a", 3), pod("b", 2)];
     for pod in &pods {
         assert!(node.admit(pod).is_admitted());
     }
@@ -291,7 +292,7 @@ fn l11_a_reboot_that_recreates_pods_under_new_names_frees_the_old_grants() {
     node.stage.kill_agent();
     node.stage.kill_kubelet();
     node.sim(&["reboot"]);
-    node.start_kubelet(json!({}));
+    node.start_kubelet(&json!({}));
     node.start_agent();
     node.admit_eventually("after", 1);
     node.allocatable(8);

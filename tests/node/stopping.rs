@@ -7,12 +7,13 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
+use super::pod::pod;
 use super::testbed::{Node, PATIENCE, eventually};
 
 #[test]
 fn c08_sigterm_ends_the_agent_within_five_seconds_and_removes_only_its_own_sockets() {
     let mut node = Node::up();
-    let pod = node.pod("stays", 2);
+    let pod = pod("stays", 2);
     assert!(node.admit(&pod).is_admitted());
     let held = node.holders_known(2);
     let foreign = UnixListener::bind(node.stage.path("dp/other.sock")).expect("a socket");

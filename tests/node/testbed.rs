@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::pod::{Pod, Verdict};
+use super::pod::{Pod, Verdict, pod};
 use super::stage::{Programs, Stage};
 
 /// Far more than anything healthy takes, so that a slow machine fails no test.
@@ -71,13 +71,13 @@ impl Node {
 
     /// Starts kubelet and agent and waits until kubelet may grant so many chips.
     pub(crate) fn ready(mut self, chips: u64) -> Self {
-        self.start_kubelet(json!({}));
+        self.start_kubelet(&json!({}));
         self.start_agent();
         self.allocatable(chips);
         self
     }
 
-    pub(crate) fn start_kubelet(&mut self, more: Value) -> Value {
+    pub(crate) fn start_kubelet(&mut self, more: &Value) -> Value {
         let mut request = json!({
             "dir": self.stage.path("dp"),
             "pod_resources_socket": self.stage.path("pr.sock"),
@@ -92,7 +92,7 @@ impl Node {
     /// The start of a kubelet below running pods.
     pub(crate) fn start_kubelet_below(&mut self, pods: &[&Pod]) -> Value {
         let pods: Vec<Value> = pods.iter().map(|pod| pod.running(self.resource)).collect();
-        self.start_kubelet(json!({ "pods": pods }))
+        self.start_kubelet(&json!({ "pods": pods }))
     }
 
     /// SIGKILL, and a new kubelet that is told of the running pods.
@@ -154,17 +154,13 @@ impl Node {
         device["health"].as_str().map(str::to_owned)
     }
 
-    pub(crate) fn pod(&self, name: &str, chips: u32) -> Pod {
-        Pod::new(name).container("main", chips)
-    }
-
     pub(crate) fn admit(&self, pod: &Pod) -> Verdict {
         Verdict(self.kubelet("admit", json!({ "pod": pod.json(self.resource) })))
     }
 
     /// Admits a pod with one container and returns the ids it got.
     pub(crate) fn admitted(&self, name: &str, chips: u32) -> Vec<String> {
-        let verdict = self.admit(&self.pod(name, chips));
+        let verdict = self.admit(&pod(name, chips));
         assert!(verdict.is_admitted(), "{verdict:?}");
         verdict.ids()
     }
@@ -173,7 +169,7 @@ impl Node {
     /// is registered, knows of no such resource and gives nothing. It is never granted and then failed.
     pub(crate) fn too_early(&self, chips: u32) {
         self.status();
-        let verdict = self.admit(&self.pod("early", chips));
+        let verdict = self.admit(&pod("early", chips));
         if verdict.is_admitted() {
             assert_eq!(verdict.ids(), [""; 0]);
             assert_eq!(self.lists()["registrations"], 0);
@@ -191,7 +187,7 @@ impl Node {
     /// Admits a pod as a controller does: a refused one is replaced by the next.
     pub(crate) fn admit_eventually(&self, name: &str, chips: u32) -> Vec<String> {
         eventually("the pod is admitted", PATIENCE, || {
-            let verdict = self.admit(&self.pod(name, chips));
+            let verdict = self.admit(&pod(name, chips));
             verdict.is_admitted().then(|| verdict.ids())
         })
     }
