@@ -36,12 +36,10 @@ fn truth(node: &Node) -> BTreeMap<String, String> {
 fn l14_ff20_when_numbers_move_a_held_id_goes_unhealthy_and_new_pods_get_their_own_die() {
     let mut node = Node::up();
     // Chip 0 stays free and is the one that goes; the pod holds 1, 2 and 3.
-    node.admitted("first", 1);
+    node.sim(&["health", "0", "3"]);
+    node.allocatable(7);
     let holder = node.admitted("holder", 3);
     assert_eq!(holder, ["Ascend910-1", "Ascend910-2", "Ascend910-3"]);
-    node.holders_known(4);
-    node.remove_named("first");
-    node.freed("Ascend910-0");
     let before = dies(&node);
     assert_eq!(before, truth(&node));
     let held_before = node.holders_known(3);
