@@ -56,6 +56,8 @@ pub struct Held {
     pub absence: Option<Absence>,
     /// False for a record that the store refused to take; it is written with the next batch.
     pub durable: bool,
+    /// True for a record of an earlier run: kubelet may have restarted while no agent watched.
+    pub taken_over: bool,
 }
 
 /// Why a held id that kubelet does not know of is not offered (rule L-10).
@@ -97,6 +99,7 @@ impl Held {
             withheld: None,
             absence: None,
             durable: true,
+            taken_over: false,
         }
     }
 }

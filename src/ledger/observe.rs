@@ -293,7 +293,9 @@ fn note_absence(
 }
 
 /// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
-/// the container runs on, and would then take the id for free.
+/// the container runs on, and would then take the id for free. A checkpoint alone says so only of
+/// records from an earlier run: kubelet, asked for a grant by itself and not restarted since, knows
+/// it, and a pod that came and went between two looks would else cost its chip for the proof time.
 fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
     let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
     held.withheld = if sights.owner_is_alive(&held.record) {
@@ -302,7 +304,7 @@ fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveCon
         Some(Withheld::OwnerUnknown)
     } else if census_told {
         None
-    } else if context.checkpoint.is_some() {
+    } else if held.taken_over && context.checkpoint.is_some() {
         Some(Withheld::OwnerUnknown)
     } else {
         held.withheld

@@ -51,8 +51,10 @@ impl Ledger {
                     resource: record.resource.clone(),
                     die: None,
                 });
-            self.held
-                .insert(record.id, Held::new(record, now, checkpoint_then));
+            let id = record.id;
+            let mut held = Held::new(record, now, checkpoint_then);
+            held.taken_over = true;
+            self.held.insert(id, held);
         }
     }
 

@@ -55,6 +55,24 @@ fn l10_without_an_answer_of_pod_resources_a_forgotten_id_stays_withheld() {
 }
 
 #[test]
+fn l10_a_checkpoint_alone_withholds_only_what_an_earlier_run_granted() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    // The pod was removed before anybody looked, and another one's grant rewrote the file.
+    let checkpoint = desk.checkpoint(&[]);
+    desk.look(None, Ok(Some(&checkpoint)), None);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+
+    let record = desk.holder(0).clone();
+    let mut next_run = Desk::new();
+    let now = next_run.at().boot_time;
+    next_run.ledger.take_stored([], [record], now, None);
+    let checkpoint = next_run.checkpoint(&[]);
+    next_run.look(None, Ok(Some(&checkpoint)), None);
+    assert_eq!(next_run.healthy(), [1, 2, 3]);
+}
+
+#[test]
 fn l12_holders_are_adopted_from_kubelets_records_when_the_store_is_lost() {
     let mut desk = Desk::new();
     let findings = desk.observe(&[("a", &[0, 1]), ("b", &[3])]);
