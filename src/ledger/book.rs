@@ -48,16 +48,26 @@ pub struct Held {
     pub checkpoint_then: Option<CheckpointVersion>,
     /// True once kubelet's records of the running kubelet showed the grant.
     pub known_to_kubelet: bool,
-    /// True when kubelet restarted since the grant was last shown.
-    pub kubelet_restarted: bool,
+    /// Whether kubelet may have forgotten the grant.
+    pub doubt: Doubt,
     /// Why the id is not offered although its chip may be well: kubelet does not know of the grant.
     pub withheld: Option<Withheld>,
     /// Since when kubelet's records lack it, without a gap.
     pub absence: Option<Absence>,
     /// False for a record that the store refused to take; it is written with the next batch.
     pub durable: bool,
-    /// True for a record of an earlier run: kubelet may have restarted while no agent watched.
-    pub taken_over: bool,
+}
+
+/// Why kubelet may have forgotten a grant that it does not show (rule L-10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// It has not: it asked for the grant in this run and lived since, or its list of pods lacks the
+    /// holder by name.
+    None,
+    /// The record is of an earlier run, and kubelet may have restarted while no agent watched.
+    EarlierRun,
+    /// Kubelet restarted since.
+    KubeletRestarted,
 }
 
 /// Why a held id that kubelet does not know of is not offered (rule L-10).
@@ -95,11 +105,10 @@ impl Held {
             answered,
             checkpoint_then,
             known_to_kubelet: false,
-            kubelet_restarted: false,
+            doubt: Doubt::None,
             withheld: None,
             absence: None,
             durable: true,
-            taken_over: false,
         }
     }
 }

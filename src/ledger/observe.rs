@@ -16,7 +16,7 @@ use crate::domain::kubelet_view::{
 };
 use crate::domain::time::{BootTime, Stamp};
 
-use super::book::{Absence, Held, Ledger, Withheld};
+use super::book::{Absence, Doubt, Held, Ledger, Withheld};
 
 /// How long a holder must stay absent before its chip counts as free.
 pub const OWNER_PROOF: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ impl Ledger {
     pub fn kubelet_restarted(&mut self) {
         for held in self.held.values_mut() {
             held.known_to_kubelet = false;
-            held.kubelet_restarted = true;
+            held.doubt = Doubt::KubeletRestarted;
             held.absence = None;
         }
     }
@@ -293,19 +293,26 @@ fn note_absence(
 }
 
 /// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
-/// the container runs on, and would then take the id for free. A checkpoint alone says so only of
-/// records from an earlier run: kubelet, asked for a grant by itself and not restarted since, knows
-/// it, and a pod that came and went between two looks would else cost its chip for the proof time.
+/// the container runs on, and would then take the id for free. Of a record from this run with no
+/// restart since, kubelet needs no reminder: it asked for the grant itself. One from an earlier run
+/// stays in doubt until a list of pods lacks its holder by name; if that run did not live to learn
+/// the name, until it is proven gone.
 fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
     let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
+    if census_told && held.doubt == Doubt::EarlierRun && held.record.owner.pod.is_some() {
+        held.doubt = Doubt::None;
+    }
+    let forgotten = match held.doubt {
+        Doubt::None => false,
+        Doubt::EarlierRun => census_told || context.checkpoint.is_some(),
+        Doubt::KubeletRestarted => true,
+    };
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
-    } else if held.kubelet_restarted {
+    } else if forgotten {
         Some(Withheld::OwnerUnknown)
     } else if census_told {
         None
-    } else if held.taken_over && context.checkpoint.is_some() {
-        Some(Withheld::OwnerUnknown)
     } else {
         held.withheld
     };

@@ -9,7 +9,7 @@ use crate::domain::ids::{AllocationId, DieId, IdError, PluginDeviceId, ResourceN
 use crate::domain::kubelet_view::CheckpointVersion;
 use crate::domain::time::BootTime;
 
-use super::book::{ChipEntry, Held, Ledger, Place};
+use super::book::{ChipEntry, Doubt, Held, Ledger, Place};
 
 /// How resources are named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Ledger {
                 });
             let id = record.id;
             let mut held = Held::new(record, now, checkpoint_then);
-            held.taken_over = true;
+            held.doubt = Doubt::EarlierRun;
             self.held.insert(id, held);
         }
     }

@@ -73,6 +73,20 @@ fn l10_a_checkpoint_alone_withholds_only_what_an_earlier_run_granted() {
 }
 
 #[test]
+fn l10_a_holder_whose_name_no_run_learned_is_withheld_until_it_is_proven_gone() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    let record = desk.holder(0).clone();
+    let mut next_run = Desk::new();
+    let now = next_run.at().boot_time;
+    next_run.ledger.take_stored([], [record], now, None);
+    next_run.observe(&[("a", &[])]);
+    assert_eq!(next_run.healthy(), [1, 2, 3]);
+    assert_eq!(next_run.observe_for_proof(&[("a", &[])]).len(), 1);
+    assert_eq!(next_run.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
 fn l12_holders_are_adopted_from_kubelets_records_when_the_store_is_lost() {
     let mut desk = Desk::new();
     let findings = desk.observe(&[("a", &[0, 1]), ("b", &[3])]);
