@@ -82,7 +82,7 @@ struct Churn {
 impl Churn {
     fn one_round(&mut self) {
         if !self.seed.once_in(3) {
-            self.give_kubelet_a_moment();
+            self.let_chips_come_free();
         }
         match self.seed.below(40) {
             0 | 1 => self.restart_kubelet(),
@@ -92,7 +92,7 @@ impl Churn {
             _ => {}
         }
         for _ in 0..=self.seed.below(3) {
-            if self.seed.once_in(3) {
+            if self.seed.below(5) < 2 {
                 self.remove_one();
             } else {
                 self.begin_one();
@@ -101,7 +101,8 @@ impl Churn {
                 }
             }
         }
-        self.wait_a_moment(60);
+        let longest = if self.seed.once_in(2) { 8 } else { 60 };
+        self.wait_a_moment(longest);
         self.kill_agent();
         if self.seed.once_in(4) {
             self.collect();
@@ -121,17 +122,24 @@ impl Churn {
         std::thread::sleep(Duration::from_millis(self.seed.below(longest_ms + 1)));
     }
 
-    /// Most rounds begin with chips to be had; kubelet reads the list a little after it registered.
-    fn give_kubelet_a_moment(&mut self) {
-        for _ in 0..50 {
-            let ids = self.node.call("allocatable_ids", json!({}));
-            let mut ids = ids["resources"][RESOURCE].as_array().into_iter().flatten();
-            if ids.next().is_some() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+    /// Most rounds begin with chips to be had. Those of grants that a kill cut short come back only
+    /// in a run of the agent that lives long enough to prove that nobody has them.
+    fn let_chips_come_free(&mut self) {
+        let held = self.ids();
+        if held.len() > 5 || self.free(&held) > 0 {
+            return;
         }
-        self.note("a round began without a chip to be had");
+        self.note("rested until chips came free");
+        self.node
+            .eventually("chips come free", PATIENCE, || self.free(&held) >= 3);
+    }
+
+    fn free(&self, held: &BTreeSet<String>) -> usize {
+        let ids = self.node.call("allocatable_ids", json!({}));
+        let ids = ids["resources"][RESOURCE].as_array().into_iter().flatten();
+        ids.filter_map(Value::as_str)
+            .filter(|id| !held.contains(*id))
+            .count()
     }
 
     fn kill_agent(&mut self) {

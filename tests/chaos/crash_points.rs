@@ -5,7 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::node::{Node, PATIENCE, Verdict, knows, registered};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::node::{Node, PATIENCE, RESOURCE, Verdict, knows, registered};
 
 /// More steps than one grant and its confirmation take.
 const STEPS_MAX: u32 = 120;
@@ -27,21 +30,27 @@ pub(crate) fn preload_faults(node: &Node) {
 
 #[test]
 fn a_kill_at_any_write_of_a_grant_gives_no_chip_twice_and_loses_no_holder() {
-    let mut node = Node::with_kubelet();
+    let mut node = Node::with_kubelet().with_flags(&[
+        "--owner-proof-seconds",
+        "1",
+        "--records-poll-seconds",
+        "5",
+    ]);
     preload_faults(&node);
     let order = node.beside_agent("faults");
     node.start_agent();
     node.allocatable(8);
-    let keeper = node.grant("keeper", 2);
+    let keeper = node.grant("keeper", 1);
     let (mut before_answer, mut after_answer) = (0, 0);
     for step in 1..=STEPS_MAX {
         node.status_when("the keeper is known", PATIENCE, |status| {
             registered(status) && knows(status, &keeper.ids)
         });
-        node.allocatable(8);
+        // Grants cut short are withheld until proven ownerless.
+        node.allocatable_at_least(4);
         std::fs::write(&order, format!("kill {step}")).unwrap();
         let name = format!("pod{step}");
-        let verdict = node.admit(&name, 3);
+        let verdict = node.admit(&name, 1);
         let mut whole = false;
         if let Verdict::Admitted(granted, _) = &verdict {
             assert!(
@@ -131,5 +140,31 @@ fn a_kill_while_a_new_holder_is_adopted_loses_nobody() {
         assert!(text.contains("Requested: 6, Available: 5"), "{text}");
     }
     assert!(kills >= 3, "the kills missed the start");
+    node.done();
+}
+
+#[test]
+fn l10_holders_not_known_by_name_outlive_an_agent_and_a_kubelet_that_lost_its_records() {
+    let mut node = Node::with_kubelet();
+    node.start_agent();
+    node.allocatable(8);
+    // Kubelet's List is 1 s away, so the name is not known yet.
+    let granted = node.grant("holder", 2);
+    node.stage.kill_agent();
+    node.call("restart", json!({ "keep_checkpoint": false }));
+    node.start_agent();
+    node.status_when("registered, the holder known", PATIENCE, |status| {
+        registered(status) && knows(status, &granted.ids)
+    });
+    // Two looks at kubelet's list of pods, 5 s apart at the least, change nothing.
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(8) {
+        let ids = node.call("allocatable_ids", json!({}));
+        let mut ids = ids["resources"][RESOURCE].as_array().into_iter().flatten();
+        let offered = ids.find(|id| granted.ids.contains(id.as_str().unwrap()));
+        assert_eq!(offered, None, "{}", node.last_words());
+    }
+    let others = node.grant("others", 4);
+    assert!(others.ids.is_disjoint(&granted.ids), "{others:?}");
     node.done();
 }

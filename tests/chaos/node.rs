@@ -121,6 +121,17 @@ impl Node {
         }
     }
 
+    /// Waits until kubelet may grant so many chips or more.
+    #[track_caller]
+    pub(crate) fn allocatable_at_least(&self, count: usize) {
+        self.eventually(&format!("{count} chips to be had"), PATIENCE, || {
+            let ids = self.call("allocatable_ids", json!({}));
+            ids["resources"][RESOURCE]
+                .as_array()
+                .is_some_and(|ids| ids.len() >= count)
+        });
+    }
+
     /// Asks kubelet for a pod of one container and waits for its word.
     pub(crate) fn admit(&self, name: &str, chips: u32) -> Verdict {
         verdict_of(&self.call("admit", json!({ "pod": pod(name, chips) })))
@@ -346,8 +357,8 @@ fn harness() -> &'static Path {
         if let Some(given) = std::env::var_os("ASCEND_TEST_KUBELET_HARNESS") {
             return given.into();
         }
-        let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubelet/build.sh");
-        let built = Command::new(build).output().unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubelet/build.sh");
+        let built = Command::new(script).output().unwrap();
         let path = String::from_utf8(built.stdout).unwrap();
         let said = String::from_utf8_lossy(&built.stderr);
         assert!(built.status.success(), "{said}");

@@ -43,16 +43,19 @@ fn a_newer_schema_ends_the_start_with_a_clear_text_and_nothing_is_touched() {
 
 #[test]
 fn a_folder_of_somebody_else_ends_the_start_with_a_clear_text() {
-    if !rustix::process::geteuid().is_root() {
-        println!("only root can give a folder away; the store's own tests use / then");
-    }
     let mut node = Node::with_kubelet();
     let state = node.stage.path("state");
-    fs::create_dir(&state).unwrap();
-    std::os::unix::fs::chown(&state, Some(65_534), None).unwrap();
+    let owner = if rustix::process::geteuid().is_root() {
+        fs::create_dir(&state).unwrap();
+        std::os::unix::fs::chown(&state, Some(65_534), None).unwrap();
+        65_534
+    } else {
+        std::os::unix::fs::symlink("/", &state).unwrap();
+        0
+    };
     node.start_agent();
     assert_eq!(ended(&mut node), Some(1));
-    node.logged("belongs to uid 65534", PATIENCE);
+    node.logged(&format!("belongs to uid {owner}"), PATIENCE);
     node.done();
 }
 
@@ -104,26 +107,40 @@ fn a_store_that_cannot_be_opened_grants_nothing_until_it_can() {
     node.done();
 }
 
-/// Each way to spoil the file, and whether it can pass unnoticed: a flip may hit a page that nothing
-/// uses.
-fn damages() -> Vec<(String, fn(&mut Vec<u8>, usize), usize, bool)> {
-    fn flip(bytes: &mut Vec<u8>, at: usize) {
-        let at = at.min(bytes.len() - 1);
-        bytes[at] ^= 0x5a;
-    }
-    fn cut(bytes: &mut Vec<u8>, at: usize) {
-        bytes.truncate(at);
-    }
-    fn append(bytes: &mut Vec<u8>, count: usize) {
-        bytes.extend(std::iter::repeat_n(0xa5, count));
-    }
-    fn smear(bytes: &mut Vec<u8>, at: usize) {
-        for byte in bytes.iter_mut().skip(at).take(65_536) {
-            *byte = 0xff;
+/// A way to spoil the file.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    /// A flip may hit a place that nothing uses, or a page the library repairs from its twin.
+    Flip(usize),
+    Cut(usize),
+    Append(usize),
+    Smear(usize),
+}
+
+impl Damage {
+    fn apply(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Flip(at) => {
+                let last = bytes.len() - 1;
+                bytes[at.min(last)] ^= 0x5a;
+            }
+            Self::Cut(length) => bytes.truncate(length),
+            Self::Append(count) => bytes.extend(std::iter::repeat_n(0xa5, count)),
+            Self::Smear(at) => bytes
+                .iter_mut()
+                .skip(at)
+                .take(65_536)
+                .for_each(|byte| *byte = 0xff),
         }
     }
-    let mut damages: Vec<(String, fn(&mut Vec<u8>, usize), usize, bool)> = Vec::new();
-    for at in [
+
+    fn may_pass_unnoticed(self) -> bool {
+        matches!(self, Self::Flip(1..) | Self::Append(_))
+    }
+}
+
+fn damages() -> Vec<Damage> {
+    let flips = [
         0,
         64,
         128,
@@ -134,15 +151,15 @@ fn damages() -> Vec<(String, fn(&mut Vec<u8>, usize), usize, bool)> {
         20_480,
         65_536,
         1 << 20,
-    ] {
-        damages.push((format!("flip at {at}"), flip, at, at != 0));
-    }
-    for at in [0, 1, 100, 4096, 10_000, 100_000] {
-        damages.push((format!("cut at {at}"), cut, at, false));
-    }
-    damages.push(("garbage appended".to_owned(), append, 10_000, true));
-    damages.push(("64 KiB smeared at 0".to_owned(), smear, 0, false));
-    damages.push(("64 KiB smeared at 4096".to_owned(), smear, 4096, false));
+    ];
+    let cuts = [0, 1, 100, 4096, 10_000, 100_000];
+    let mut damages: Vec<Damage> = flips.into_iter().map(Damage::Flip).collect();
+    damages.extend(cuts.into_iter().map(Damage::Cut));
+    damages.extend([
+        Damage::Append(10_000),
+        Damage::Smear(0),
+        Damage::Smear(4096),
+    ]);
     damages
 }
 
@@ -150,11 +167,12 @@ fn damages() -> Vec<(String, fn(&mut Vec<u8>, usize), usize, bool)> {
 fn a_damaged_store_is_rebuilt_and_every_living_holder_adopted() {
     let mut node = Node::running();
     let first = node.grant("first", 2);
-    let second = node.grant("second", 3);
+    let second = node.grant("second", 1);
     let ids: BTreeSet<String> = first.ids.union(&second.ids).cloned().collect();
     let file = node.stage.path("state").join("state.redb");
     let mut unnoticed = Vec::new();
-    for (what, spoil, at, may_pass) in damages() {
+    for damage in damages() {
+        let what = format!("{damage:?}");
         node.status_when("every holder is confirmed", PATIENCE, |status| {
             let held = status.allocations.iter();
             let mut ours = held.filter(|held| ids.contains(&held.plugin_device_id));
@@ -163,7 +181,7 @@ fn a_damaged_store_is_rebuilt_and_every_living_holder_adopted() {
         node.stage.kill_agent();
         let before = damaged(&node);
         let mut bytes = fs::read(&file).unwrap();
-        spoil(&mut bytes, at);
+        damage.apply(&mut bytes);
         fs::write(&file, bytes).unwrap();
         node.start_agent();
         let status = node.status_when(&what, PATIENCE, |status| {
@@ -172,11 +190,16 @@ fn a_damaged_store_is_rebuilt_and_every_living_holder_adopted() {
         assert_eq!(status.store.state, "durable", "{what}: {:?}", status.store);
         // The last five damaged files are kept, so the number stops growing there.
         if damaged(&node) == before && before < 5 {
-            assert!(may_pass, "{what} passed unnoticed: {}", node.last_words());
+            assert!(
+                damage.may_pass_unnoticed(),
+                "{what} passed unnoticed: {}",
+                node.last_words()
+            );
             unnoticed.push(what);
         }
-        node.allocatable(8);
-        let third = node.grant("third", 3);
+        // The third pod of the turn before may count as a holder for a while.
+        node.allocatable_at_least(7);
+        let third = node.grant("third", 1);
         assert!(third.ids.is_disjoint(&ids), "{third:?}");
         node.remove("third");
         for entry in fs::read_dir(node.stage.path("state")).unwrap().flatten() {
@@ -266,7 +289,7 @@ fn content(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
             (name, fs::read(entry.path()).unwrap())
         })
         // The lock file names its last holder.
-        .filter(|(name, _)| !name.ends_with(".lock"))
+        .filter(|(name, _)| name != "agent.lock")
         .collect();
     content.sort();
     content
