@@ -168,7 +168,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 asked,
                 reply,
             } => {
-                let answer = self.allocate(&resource, &ids, asked).await;
+                let answer = self.allocate(&resource, &ids, &asked).await;
                 self.publish();
                 let _ = reply.send(answer);
             }

@@ -50,6 +50,11 @@ pub const KEYS: &[Key] = &[
         "the same folder as the container runtime sees it",
     ),
     key(
+        "sysfs_dir",
+        "/sys",
+        "the kernel's system information as the agent sees it, read for NUMA nodes",
+    ),
+    key(
         "resource_domain",
         "huawei.com",
         "domain of the resource names",
@@ -106,8 +111,8 @@ pub const KEYS: &[Key] = &[
     key(
         "driver_call_ms",
         "500",
-        "deadline of one health call per chip, 50 to 30000 milliseconds; a chip that overruns it is \
-         unhealthy until it answers",
+        "deadline of one health call per chip, 50 to 30000 milliseconds; a chip that overruns it three \
+         times in a row is unhealthy until it answers",
     ),
     key(
         "driver_init_seconds",

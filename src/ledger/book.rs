@@ -46,28 +46,30 @@ pub struct Held {
     pub answered: BootTime,
     /// The checkpoint file's version at that moment: the same version cannot show the grant.
     pub checkpoint_then: Option<CheckpointVersion>,
-    /// True once kubelet's records of the running kubelet showed the grant.
-    pub known_to_kubelet: bool,
-    /// Whether kubelet may have forgotten the grant.
-    pub doubt: Doubt,
+    /// Whether the records of the running kubelet showed the grant.
+    pub sighting: Sighting,
     /// Why the id is not offered although its chip may be well: kubelet does not know of the grant.
     pub withheld: Option<Withheld>,
+    /// False while the pod that was given the id may still be under admission, during which kubelet
+    /// grants an init container's ids again to the containers that follow.
+    pub admission_over: bool,
     /// Since when kubelet's records lack it, without a gap.
     pub absence: Option<Absence>,
     /// False for a record that the store refused to take; it is written with the next batch.
     pub durable: bool,
+    /// True for a record of an earlier run: kubelet may have restarted while no agent watched.
+    pub taken_over: bool,
 }
 
-/// Why kubelet may have forgotten a grant that it does not show (rule L-10).
+/// Whether the running kubelet has shown a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// It has not: it asked for the grant in this run and lived since, or its list of pods lacks the
-    /// holder by name.
-    None,
-    /// The record is of an earlier run, and kubelet may have restarted while no agent watched.
-    EarlierRun,
-    /// Kubelet restarted since.
-    KubeletRestarted,
+pub enum Sighting {
+    /// Not in this run of the agent.
+    NotYet,
+    /// Yes.
+    Shown,
+    /// Not since kubelet restarted.
+    NotSinceRestart,
 }
 
 /// Why a held id that kubelet does not know of is not offered (rule L-10).
@@ -104,12 +106,21 @@ impl Held {
             record,
             answered,
             checkpoint_then,
-            known_to_kubelet: false,
-            doubt: Doubt::None,
+            sighting: Sighting::NotYet,
             withheld: None,
+            admission_over: true,
             absence: None,
             durable: true,
+            taken_over: false,
         }
+    }
+}
+
+impl Held {
+    /// True for a holder that kubelet's checkpoint showed and pod-resources never did, which is how an
+    /// ordinary init container looks.
+    pub(super) fn may_be_init_container(&self) -> bool {
+        self.admission_over && self.record.confirmed && self.record.owner.pod.is_none()
     }
 }
 

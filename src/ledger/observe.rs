@@ -16,10 +16,14 @@ use crate::domain::kubelet_view::{
 };
 use crate::domain::time::{BootTime, Stamp};
 
-use super::book::{Absence, Doubt, Held, Ledger, Withheld};
+use super::book::{Absence, Held, Ledger, Place, Sighting, Withheld};
 
 /// How long a holder must stay absent before its chip counts as free.
 pub const OWNER_PROOF: Duration = Duration::from_secs(30);
+
+/// Longest admission of one pod: kubelet admits without pause, container after container, and an
+/// answer of ours takes at most as long.
+const ADMISSION: Duration = Duration::from_secs(10);
 
 /// First pause between two requests to kubelet to write its checkpoint anew; doubles up to the cap,
 /// because an ordinary init container may rightly stand in the checkpoint alone for hours.
@@ -77,8 +81,7 @@ impl Ledger {
     /// starts anew (rules L-10, L-11, L-13).
     pub fn kubelet_restarted(&mut self) {
         for held in self.held.values_mut() {
-            held.known_to_kubelet = false;
-            held.doubt = Doubt::KubeletRestarted;
+            held.sighting = Sighting::NotSinceRestart;
             held.absence = None;
         }
     }
@@ -90,11 +93,12 @@ impl Ledger {
         context: &ObserveContext<'_>,
         mut new_ids: impl FnMut() -> (AllocationId, GrantId),
     ) -> Findings {
-        let sights = Sights::of(context);
+        let sights = Sights::of(context, self);
         let mut findings = Findings::default();
         for (key, held) in &mut self.held {
             let sight = sights.sight(held);
             let withheld_before = held.withheld;
+            held.admission_over |= context.at.boot_time.since(held.answered) >= ADMISSION;
             if sight.listed.is_some() || sight.checkpointed.is_some() {
                 note_presence(held, &sight, context, *key, &mut findings);
             } else {
@@ -203,8 +207,14 @@ impl Ledger {
     pub fn apply_findings(&mut self, findings: &Findings, durable: bool, now: BootTime) {
         for record in &findings.adopted {
             let mut held = Held::new(record.clone(), now, None);
-            held.known_to_kubelet = true;
+            held.sighting = Sighting::Shown;
             held.durable = durable;
+            self.places
+                .entry(record.plugin_device_id.clone())
+                .or_insert_with(|| Place {
+                    resource: record.resource.clone(),
+                    die: None,
+                });
             self.held.insert(record.id, held);
         }
         if !durable {
@@ -230,7 +240,7 @@ fn note_presence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
-    held.known_to_kubelet = true;
+    held.sighting = Sighting::Shown;
     held.withheld = None;
     let owner = sight.owner(&held.record.owner);
     if !held.record.confirmed || owner != held.record.owner {
@@ -259,7 +269,7 @@ fn note_absence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
-    if !held.known_to_kubelet {
+    if held.sighting != Sighting::Shown {
         withhold_forgotten(held, sights, context);
     }
     let fresh = context.census.filter(|census| census.begun > held.answered);
@@ -293,28 +303,23 @@ fn note_absence(
 }
 
 /// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
-/// the container runs on, and would then take the id for free. Of a record from this run with no
-/// restart since, kubelet needs no reminder: it asked for the grant itself. One from an earlier run
-/// stays in doubt until a list of pods lacks its holder by name; if that run did not live to learn
-/// the name, until it is proven gone.
+/// the container runs on, and would then take the id for free. That cannot be of a grant of this run,
+/// which the same kubelet asked for; of one from an earlier run it can, unless kubelet shows a holder
+/// that is as old, so that it has its records since before the grant.
 fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
-    let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
-    if census_told && held.doubt == Doubt::EarlierRun && held.record.owner.pod.is_some() {
-        held.doubt = Doubt::None;
-    }
-    let forgotten = match held.doubt {
-        Doubt::None => false,
-        Doubt::EarlierRun => census_told || context.checkpoint.is_some(),
-        Doubt::KubeletRestarted => true,
+    let forgotten = match held.sighting {
+        Sighting::NotSinceRestart => true,
+        Sighting::Shown | Sighting::NotYet if !held.taken_over => false,
+        // The checkpoint would prove the holder gone; one that cannot be read never does.
+        Sighting::Shown | Sighting::NotYet if context.checkpoint.is_none() => {
+            held.withheld.is_some()
+        }
+        Sighting::Shown | Sighting::NotYet => !sights.reach_back_to(&held.record),
     };
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
-    } else if forgotten {
-        Some(Withheld::OwnerUnknown)
-    } else if census_told {
-        None
     } else {
-        held.withheld
+        forgotten.then_some(Withheld::OwnerUnknown)
     };
 }
 
@@ -342,6 +347,9 @@ type HolderKey<'a> = (&'a ResourceName, &'a PluginDeviceId);
 /// Kubelet's records, indexed.
 struct Sights<'a> {
     census: Option<&'a PodCensus>,
+    /// When the oldest grant was made that the checkpoint shows with the holder the ledger knows:
+    /// kubelet has its records since then, and what is younger and not shown it has released.
+    oldest: Option<Stamp>,
     listed: BTreeMap<HolderKey<'a>, &'a Holding>,
     checkpointed: BTreeMap<HolderKey<'a>, (&'a CheckpointEntry, CheckpointVersion)>,
 }
@@ -371,9 +379,10 @@ impl Sight<'_> {
 }
 
 impl<'a> Sights<'a> {
-    fn of(context: &ObserveContext<'a>) -> Self {
+    fn of(context: &ObserveContext<'a>, ledger: &Ledger) -> Self {
         let mut sights = Self {
             census: context.census,
+            oldest: None,
             listed: BTreeMap::new(),
             checkpointed: BTreeMap::new(),
         };
@@ -391,7 +400,32 @@ impl<'a> Sights<'a> {
                 }
             }
         }
+        let known = ledger
+            .held
+            .values()
+            .map(|held| &held.record)
+            .filter(|record| {
+                sights
+                    .checkpointed
+                    .get(&(&record.resource, &record.plugin_device_id))
+                    .is_some_and(|(entry, _)| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
+            });
+        sights.oldest = known
+            .map(|record| record.granted)
+            .min_by_key(|granted| granted.utc_ns);
         sights
+    }
+
+    /// Whether kubelet's records begin no later than this grant. Boot time tells within one boot, wall
+    /// time between two.
+    fn reach_back_to(&self, record: &Allocation) -> bool {
+        self.oldest.is_some_and(|oldest| {
+            if oldest.boot_id == record.granted.boot_id {
+                oldest.boot_time <= record.granted.boot_time
+            } else {
+                oldest.utc_ns <= record.granted.utc_ns
+            }
+        })
     }
 
     /// Evidence about one grant; views older than its answer do not count.

@@ -9,7 +9,7 @@ use crate::domain::ids::{AllocationId, DieId, IdError, PluginDeviceId, ResourceN
 use crate::domain::kubelet_view::CheckpointVersion;
 use crate::domain::time::BootTime;
 
-use super::book::{ChipEntry, Doubt, Held, Ledger, Place};
+use super::book::{ChipEntry, Held, Ledger, Place};
 
 /// How resources are named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,14 @@ impl Ledger {
         for stored in chips {
             self.chips.entry(stored.chip.die).or_insert(stored);
         }
+        let allocations: Vec<Allocation> = allocations.into_iter().collect();
+        let stored: BTreeSet<AllocationId> = allocations.iter().map(|record| record.id).collect();
         for record in allocations {
+            self.held.retain(|id, held| {
+                stored.contains(id)
+                    || (held.record.die != record.die
+                        && held.record.plugin_device_id != record.plugin_device_id)
+            });
             if self.held.contains_key(&record.id) {
                 continue;
             }
@@ -53,7 +60,7 @@ impl Ledger {
                 });
             let id = record.id;
             let mut held = Held::new(record, now, checkpoint_then);
-            held.doubt = Doubt::EarlierRun;
+            held.taken_over = true;
             self.held.insert(id, held);
         }
     }

@@ -69,6 +69,36 @@ fn l1_without_pod_resources_on_the_node_kubelets_claim_stands_alone() {
 }
 
 #[test]
+fn l1_a_chip_that_an_init_container_alone_holds_is_not_given_to_another_pod() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.file += 1;
+    let shown = desk.checkpoint(&[("a", &[0])]);
+    desk.look(None, Ok(Some(&shown)), None);
+    // Pod a is still under admission: its next container may be given the same chip.
+    let census = desk.census(&[("a", &[])]);
+    assert!(matches!(
+        desk.decide(&[0], &Asked::Told(&census)),
+        Decision::Grant(_)
+    ));
+    desk.second += 10;
+    desk.look(None, Ok(Some(&shown)), None);
+    let census = desk.census(&[("a", &[]), ("b", &[])]);
+    assert_eq!(
+        desk.decide(&[0], &Asked::Told(&census)),
+        Decision::AskCheckpoint
+    );
+    let refused = desk.decide(&[0], &Asked::ToldAndWritten(&census, &shown));
+    assert!(
+        matches!(refused, Decision::Refuse(Refusal::Held { .. })),
+        "{refused:?}"
+    );
+    let gone = desk.checkpoint(&[]);
+    let granted = desk.decide(&[0], &Asked::ToldAndWritten(&census, &gone));
+    assert!(matches!(granted, Decision::Grant(_)), "{granted:?}");
+}
+
+#[test]
 fn l3_a_grant_that_was_never_started_is_bound_again_under_its_own_record() {
     let mut desk = Desk::new();
     desk.grant(&[0, 1]);
@@ -102,7 +132,9 @@ fn unknown_foreign_unhealthy_and_repeated_ids_are_refused_by_name() {
         .decide(resource, ids, |_| verdict.clone(), &Asked::NotYet)
     {
         Decision::Refuse(refusal) => refusal.to_string(),
-        Decision::Grant(_) | Decision::AskKubelet => panic!("not refused"),
+        Decision::Grant(_) | Decision::AskKubelet | Decision::AskCheckpoint => {
+            panic!("not refused")
+        }
     };
     let other = ResourceName::new("huawei.com/Ascend310P").expect("valid");
     let sick = ChipVerdict::Unhealthy("driver health 3".to_owned());
