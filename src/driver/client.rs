@@ -28,7 +28,7 @@ const INBOX: usize = 256;
 pub struct DriverConfig {
     /// The agent's own binary, which has the subcommand `driver-host`.
     pub program: PathBuf,
-    /// Where the host's lock file lies.
+    /// The folder that the host locks.
     pub state_dir: PathBuf,
     /// Value of `LD_LIBRARY_PATH`: searched for the library, and given to the host so that the
     /// loader finds what the library needs.

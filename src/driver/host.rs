@@ -12,7 +12,6 @@ mod setup;
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -274,9 +273,4 @@ fn failure_of(error: &CallError) -> HostFailure {
         },
         None => HostFailure::Init(error.to_string()),
     }
-}
-
-/// The lock of the host that may see the hardware.
-fn lock_path(state_dir: &Path) -> PathBuf {
-    state_dir.join("driver-host.lock")
 }

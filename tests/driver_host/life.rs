@@ -148,8 +148,8 @@ async fn plays_an_agent_for_another_test() {
     driver.inventory(false).await.unwrap();
 }
 
-/// Agent and host together may take 40 MiB; this is the host's share, unoptimised.
-const HOST_RESIDENT_MAX_KIB: u64 = 16 * 1024;
+/// Memory of its own; pages of an unoptimised program's file come and go with the machine.
+const HOST_ANONYMOUS_MAX_KIB: u64 = 8 * 1024;
 
 #[tokio::test]
 async fn a_host_of_sixteen_chips_stays_small_and_sleeps_when_nothing_happens() {
@@ -157,17 +157,11 @@ async fn a_host_of_sixteen_chips_stays_small_and_sleeps_when_nothing_happens() {
     let mut node = start(&sim);
     assert_eq!(node.inventory().await.chips.len(), 16);
     let (_, pid) = node.host_started().await;
-    let began = Instant::now();
     for _ in 0..50 {
         assert_eq!(node.driver.sample(true).await.unwrap().len(), 16);
     }
-    println!("one sample of 16 chips takes {:?}", began.elapsed() / 50);
-    let resident = status_kib(pid, "VmRSS:");
-    println!(
-        "the host has {resident} KiB resident, {} anonymous",
-        status_kib(pid, "RssAnon:")
-    );
-    assert!(resident < HOST_RESIDENT_MAX_KIB, "{resident} KiB");
+    let anonymous = status_kib(pid, "RssAnon:");
+    assert!(anonymous < HOST_ANONYMOUS_MAX_KIB, "{anonymous} KiB");
     eventually(
         "a quarter of a second in which no thread wakes",
         async || {

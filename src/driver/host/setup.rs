@@ -1,9 +1,8 @@
 //! What makes this process a driver host: its channel, its tie to the agent's life, its lock.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -81,24 +80,19 @@ pub(super) enum LockError {
 }
 
 /// Waits up to the bound for the host of an agent that was killed to end; tells `note` if that
-/// takes long.
+/// takes long. The folder itself is locked: a file in it could not be made on a full or read-only
+/// disk, and the driver must be read all the same.
 pub(super) fn take_lock(
     state_dir: &Path,
     bound: Duration,
     note: impl Fn(String),
 ) -> Result<Lock, LockError> {
-    let path = super::lock_path(state_dir);
+    let path = state_dir.to_path_buf();
     let failed = |cause: io::Error| LockError::File {
         path: path.clone(),
         cause,
     };
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(failed)?;
+    let file = File::open(&path).map_err(failed)?;
     let began = Moment::now();
     let mut told = false;
     loop {
@@ -143,7 +137,7 @@ mod tests {
             refused
                 .unwrap_err()
                 .to_string()
-                .contains("driver-host.lock after")
+                .contains(&format!("still holds {} after", dir.path().display()))
         );
         assert_eq!(notes.borrow().len(), 1);
         drop(held);
@@ -154,11 +148,7 @@ mod tests {
     fn a_state_directory_that_is_not_there_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let refused = take_lock(&dir.path().join("no"), Duration::ZERO, |_| {}).unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("no/driver-host.lock cannot be locked")
-        );
+        assert!(refused.to_string().contains("no cannot be locked"));
     }
 
     #[test]
