@@ -29,6 +29,10 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 "chip {die} is withheld, a ledger invariant broke: {why}"
             ));
         }
+        let chips = self.chip_statuses();
+        if !chips.is_empty() && chips.iter().all(|chip| !chip.healthy) {
+            shortcomings.push("no chip is healthy".to_owned());
+        }
         StatusDocument {
             schema: STATUS_SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -38,7 +42,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             driver,
             store,
             kubelet: std::collections::BTreeMap::new(),
-            chips: self.chip_statuses(),
+            chips,
             allocations: self.allocation_statuses(),
         }
     }
