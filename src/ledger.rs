@@ -11,8 +11,10 @@ mod book;
 mod grant;
 mod observe;
 mod rebuild;
+#[cfg(test)]
+mod rules;
 
-pub use book::{ChipEntry, ChipVerdict, Held, Ledger, Place, Withheld};
+pub use book::{ChipEntry, ChipVerdict, Held, Ledger, Place, Sighting, Withheld};
 pub use grant::{Asked, Decision, GrantPlan, GrantStep};
 pub use observe::{Findings, OWNER_PROOF, ObserveContext};
 pub use rebuild::Naming;

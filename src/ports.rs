@@ -182,6 +182,10 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Writes a consistent copy to a path that does not exist yet; returns its size in bytes.
     fn backup(&self, to: PathBuf) -> impl Future<Output = Result<u64, JournalError>> + Send;
+
+    /// Set when the store had to be begun anew during this run: what was damaged and where it lies
+    /// now, for people.
+    fn rebuilt(&self) -> Option<String>;
 }
 
 /// Why the durable record could not be written or read. All but `Closed` and `Request` may heal.

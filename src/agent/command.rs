@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use crate::domain::chip::{ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::ids::{PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::PodCensus;
+use crate::domain::kubelet_view::{CheckpointView, PodCensus};
 use crate::domain::offer::{Injection, Refusal};
 use crate::domain::status::StatusDocument;
 use crate::ports::{CensusError, GenerationCause, HardwareError, KubeletViews};
@@ -15,11 +15,11 @@ pub(super) const COMMAND_QUEUE: usize = 64;
 
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Decide on a container request. `asked` is `None` on the first pass.
+    /// Decide on a container request, given what was asked for it so far.
     Allocate {
         resource: ResourceName,
         ids: Vec<PluginDeviceId>,
-        asked: Option<Result<PodCensus, CensusError>>,
+        asked: Evidence,
         reply: oneshot::Sender<AllocateReply>,
     },
     /// Choose chips.
@@ -59,6 +59,16 @@ pub(super) enum AllocateReply {
     Done(Result<Injection, Refusal>),
     /// Ask pod-resources and send the command again.
     AskKubelet,
+    /// Read the checkpoint that kubelet is about to write and send the command again.
+    AskCheckpoint,
+}
+
+/// What kubelet's records said about one request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) census: Option<Result<PodCensus, CensusError>>,
+    /// Written after the request arrived; the error says why there is none.
+    pub(super) written: Option<Result<CheckpointView, String>>,
 }
 
 #[derive(Clone, Debug)]

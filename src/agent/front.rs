@@ -5,25 +5,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::domain::history::HistoryRecord;
 use crate::domain::ids::{PluginDeviceId, ResourceName};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView};
 use crate::domain::offer::{Injection, Offer, Refusal};
 use crate::domain::status::{RegistrationStatus, StatusDocument};
 use crate::kubelet::KubeletStatus;
 use crate::ports::{
-    Administration, AdministrationError, Allocations, CensusError, GenerationCause, HistoryQuery,
-    Journal, KubeletRecords, KubeletViews,
+    Administration, AdministrationError, Allocations, GenerationCause, HistoryQuery, Journal,
+    KubeletRecords, KubeletViews,
 };
 
-use super::command::{AllocateReply, Command};
+use super::command::{AllocateReply, Command, Evidence};
 
 /// Kubelet waits for Allocate without a deadline of its own and does nothing else meanwhile.
 const ALLOCATE_BUDGET: Duration = Duration::from_secs(10);
 
 /// Longest wait for the list of a new registration; an older list is better than none.
 const GENERATION_BUDGET: Duration = Duration::from_secs(2);
+
+/// Kubelet writes its checkpoint within milliseconds of receiving a list.
+const CHECKPOINT_BUDGET: Duration = Duration::from_secs(1);
+const CHECKPOINT_LOOK: Duration = Duration::from_millis(5);
 
 const OPERATOR_BUDGET: Duration = Duration::from_secs(5);
 
@@ -120,24 +125,53 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
     }
 
     async fn decide(&self, resource: ResourceName, ids: Vec<PluginDeviceId>) -> Decided {
-        let mut asked: Option<Result<_, CensusError>> = None;
+        let before = self.shared.records.checkpoint_version();
+        let mut asked = Evidence::default();
         loop {
-            let told = asked.is_some();
             let reply = self
                 .ask(|reply| Command::Allocate {
                     resource: resource.clone(),
                     ids: ids.clone(),
-                    asked,
+                    asked: asked.clone(),
                     reply,
                 })
                 .await;
             match reply {
                 Some(AllocateReply::Done(result)) => return result,
-                Some(AllocateReply::AskKubelet) if !told => {
-                    asked = Some(self.shared.records.census().await);
+                Some(AllocateReply::AskKubelet) if asked.census.is_none() => {
+                    asked.census = Some(self.shared.records.census().await);
                 }
-                Some(AllocateReply::AskKubelet) | None => return Err(stopping()),
+                Some(AllocateReply::AskCheckpoint) if asked.written.is_none() => {
+                    asked.written = Some(self.written_after(before).await);
+                }
+                Some(AllocateReply::AskKubelet | AllocateReply::AskCheckpoint) | None => {
+                    return Err(stopping());
+                }
             }
+        }
+    }
+
+    /// The checkpoint once it is another one than `before`.
+    async fn written_after(
+        &self,
+        before: Option<CheckpointVersion>,
+    ) -> Result<CheckpointView, String> {
+        let records = &self.shared.records;
+        let written = async {
+            loop {
+                if records.checkpoint_version() != before {
+                    return records.checkpoint().await;
+                }
+                sleep(CHECKPOINT_LOOK).await;
+            }
+        };
+        match timeout(CHECKPOINT_BUDGET, written).await {
+            Ok(Ok(Some(view))) => Ok(view),
+            Ok(Ok(None)) => Err("kubelet has no checkpoint".to_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!(
+                "kubelet wrote no checkpoint within {CHECKPOINT_BUDGET:?}"
+            )),
         }
     }
 }

@@ -103,4 +103,8 @@ impl Journal for LateStore {
     async fn backup(&self, to: PathBuf) -> Result<u64, JournalError> {
         self.store()?.backup(to).await
     }
+
+    fn rebuilt(&self) -> Option<String> {
+        self.opened.get().and_then(Store::rebuilt)
+    }
 }

@@ -69,6 +69,14 @@ impl OwnerSettings {
     }
 }
 
+/// Where the owner tells the rest of the agent.
+pub(super) struct Outlets {
+    /// Lists for kubelet.
+    pub(super) offers: watch::Sender<Arc<Offer>>,
+    /// True once every chip was sampled.
+    pub(super) sampled: watch::Sender<bool>,
+}
+
 /// Ledger, health and everything that must change together with them.
 pub(super) struct Owner<J, R, C, I> {
     settings: OwnerSettings,
@@ -87,6 +95,7 @@ pub(super) struct Owner<J, R, C, I> {
     store: StoreState,
     pod_resources: Option<bool>,
     offers: watch::Sender<Arc<Offer>>,
+    sampled: watch::Sender<bool>,
     refresh: u64,
     refused: allocate::RefusalLog,
 }
@@ -99,7 +108,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         clock: Arc<C>,
         ids: I,
         store: StoreState,
-        offers: watch::Sender<Arc<Offer>>,
+        outlets: Outlets,
     ) -> Self {
         let started = clock.now();
         Self {
@@ -118,7 +127,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             last_sample: None,
             store,
             pod_resources: None,
-            offers,
+            offers: outlets.offers,
+            sampled: outlets.sampled,
             refresh: 0,
             refused: allocate::RefusalLog::default(),
         }
@@ -158,7 +168,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 asked,
                 reply,
             } => {
-                let answer = self.allocate(&resource, &ids, asked).await;
+                let answer = self.allocate(&resource, &ids, &asked).await;
                 self.publish();
                 let _ = reply.send(answer);
             }

@@ -30,7 +30,7 @@ use crate::store::{OpenError, Settings, Store, open_waiting};
 use super::command::{COMMAND_QUEUE, Command};
 use super::front::Front;
 use super::late_store::{LateStore, open_failure};
-use super::owner::{Owner, OwnerSettings, StoreState};
+use super::owner::{Outlets, Owner, OwnerSettings, StoreState};
 use super::watch_chips::{ChipPacing, watch_chips};
 use super::watch_records::watch_records;
 
@@ -105,6 +105,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         Arc::clone(&shared_clock),
     ));
     let (offers, offers_seen) = watch::channel(Arc::new(Offer::default()));
+    let (sampled, sampled_seen) = watch::channel(false);
     let (commands, queue) = mpsc::channel(COMMAND_QUEUE);
     let (status, status_seen) = watch::channel(KubeletStatus::default());
     let owner = Owner::new(
@@ -114,11 +115,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         Arc::clone(&clock),
         RandomIds,
         state,
-        offers,
+        Outlets { offers, sampled },
     );
     let front = Front::new(
         commands.clone(),
-        offers_seen.clone(),
+        offers_seen,
         records,
         Arc::clone(&journal),
         status_seen,
@@ -146,7 +147,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         cancel.clone(),
     ));
     let activity = KubeletActivity::new(Arc::clone(&shared_clock));
-    wait_for_chips(offers_seen, &cancel).await;
+    wait_for_chips(sampled_seen, &cancel).await;
     tracker.spawn(watch_records(
         front.clone(),
         activity.clone(),
@@ -308,24 +309,14 @@ fn volatile(clock: Arc<dyn Clock>, why: String) -> Result<(LateStore, StoreState
     ))
 }
 
-/// Waits for a first list with chips that could be sampled, or for the bound.
-async fn wait_for_chips(mut offers: watch::Receiver<Arc<Offer>>, cancel: &CancellationToken) {
-    let sampled = async {
-        // An error means that the owner is gone, which ends the agent anyway.
-        let _ = offers
-            .wait_for(|offer| {
-                offer
-                    .resources
-                    .values()
-                    .flatten()
-                    .any(|device| device.healthy)
-            })
-            .await;
-    };
+/// Waits until every chip was sampled once, or for the bound.
+async fn wait_for_chips(mut sampled: watch::Receiver<bool>, cancel: &CancellationToken) {
+    // An error means that the owner is gone, which ends the agent anyway.
+    let first = async { sampled.wait_for(|sampled| *sampled).await.is_ok() };
     tokio::select! {
         () = cancel.cancelled() => {}
-        waited = timeout(DRIVER_FIRST, sampled) => if waited.is_err() {
-            tracing::warn!(within = ?DRIVER_FIRST, "no healthy chip yet; registering what is known");
+        waited = timeout(DRIVER_FIRST, first) => if waited.is_err() {
+            tracing::warn!(within = ?DRIVER_FIRST, "no chip could be read yet; registering what is known");
         }
     }
 }

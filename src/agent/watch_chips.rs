@@ -15,7 +15,7 @@ use super::command::{Command, DriverTrouble};
 /// Pause between two tries to enumerate a node that is not complete: short at first, because chips
 /// come up within minutes of a boot, then rare, because each try initialises the driver anew.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-const LOOK_AGAIN_LATER: Duration = Duration::from_secs(60);
+const LOOK_AGAIN_LATER: Duration = Duration::from_secs(300);
 const LOOK_OFTEN_FOR: Duration = Duration::from_secs(300);
 
 /// Processes on chips are asked for in every n-th sample: they only matter to proofs, which take far

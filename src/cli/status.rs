@@ -68,7 +68,11 @@ fn text(document: &StatusDocument) -> String {
     text.push_str(&format_line(
         "store",
         &document.store.state,
-        &[("path", &document.store.path), ("last commit", &commit)],
+        &[
+            ("path", &document.store.path),
+            ("last commit", &commit),
+            ("trouble", &document.store.trouble),
+        ],
     ));
     for (resource, status) in &document.kubelet {
         let generation = status.generation.to_string();

@@ -106,8 +106,8 @@ pub const KEYS: &[Key] = &[
     key(
         "driver_call_ms",
         "500",
-        "deadline of one health call per chip, 50 to 30000 milliseconds; a chip that overruns it is \
-         unhealthy until it answers",
+        "deadline of one health call per chip, 50 to 30000 milliseconds; a chip that overruns it three \
+         times in a row is unhealthy until it answers",
     ),
     key(
         "driver_init_seconds",

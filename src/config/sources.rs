@@ -263,6 +263,9 @@ impl Layered {
                     let Some(written) = name.strip_prefix(VARIABLE_PREFIX) else {
                         continue;
                     };
+                    if is_service_link(written) {
+                        continue;
+                    }
                     let key =
                         known_key(&written.to_ascii_lowercase(), &format!("variable {name}"))?;
                     let source = Source::Variable(name.to_owned());
@@ -278,6 +281,14 @@ impl Layered {
         }
         Ok(())
     }
+}
+
+/// Kubernetes sets such variables in every pod of a namespace that has a Service of our name.
+fn is_service_link(name: &str) -> bool {
+    name == "SERVICE_HOST"
+        || name == "PORT"
+        || name.starts_with("SERVICE_PORT")
+        || name.starts_with("PORT_")
 }
 
 fn known_key(written: &str, origin: &str) -> Result<&'static Key, ConfigError> {
@@ -383,6 +394,17 @@ mod tests {
             Layered::gather(Some(file.path()), &Fixed(&[]), &[]),
             Err(ConfigError::Syntax { .. })
         ));
+    }
+
+    #[test]
+    fn variables_of_a_service_named_like_the_agent_are_no_settings() {
+        let links = Fixed(&[
+            ("ASCEND_AGENT_SERVICE_HOST", "10.0.0.1"),
+            ("ASCEND_AGENT_SERVICE_PORT_METRICS", "8082"),
+            ("ASCEND_AGENT_PORT", "tcp://10.0.0.1:8082"),
+            ("ASCEND_AGENT_PORT_8082_TCP_ADDR", "10.0.0.1"),
+        ]);
+        assert!(Layered::gather(None, &links, &[]).is_ok());
     }
 
     #[test]

@@ -78,3 +78,13 @@ pub struct CheckpointView {
     /// Entries of our resources.
     pub entries: Vec<CheckpointEntry>,
 }
+
+impl CheckpointView {
+    /// The entry that holds an id.
+    #[must_use]
+    pub fn holder(&self, resource: &ResourceName, id: &PluginDeviceId) -> Option<&CheckpointEntry> {
+        self.entries
+            .iter()
+            .find(|entry| entry.resource == *resource && entry.ids.contains(id))
+    }
+}

@@ -10,6 +10,10 @@ use crate::domain::time::BootTime;
 /// Codes kept per chip; the driver lists at most this many.
 const CODES_MAX: usize = 128;
 
+/// Readings that prove nothing by themselves count as bad after so many in a row: a driver fails or
+/// delays a call now and then, and each wrong alarm keeps a chip out for the whole hold-down.
+const DOUBTS_MAX: u32 = 3;
+
 /// Choices of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthPolicy {
@@ -47,6 +51,7 @@ pub struct ChipHealth {
     reason: String,
     sampled: Option<(HealthReading, BootTime)>,
     sampled_codes: Vec<FaultCode>,
+    doubts: u32,
     events: BTreeMap<FaultCode, ActiveEvent>,
     last_bad: Option<BootTime>,
 }
@@ -64,6 +69,7 @@ impl Default for ChipHealth {
             reason: "its health was not read yet".to_owned(),
             sampled: None,
             sampled_codes: Vec::new(),
+            doubts: 0,
             events: BTreeMap::new(),
             last_bad: None,
         }
@@ -102,6 +108,14 @@ impl ChipHealth {
         now: BootTime,
         policy: &HealthPolicy,
     ) -> Option<Transition> {
+        if is_doubtful(reading) {
+            self.doubts = self.doubts.saturating_add(1);
+            if self.healthy && self.doubts < DOUBTS_MAX {
+                return None;
+            }
+        } else {
+            self.doubts = 0;
+        }
         self.sampled = Some((reading.clone(), now));
         self.sampled_codes = codes.iter().copied().take(CODES_MAX).collect();
         if bad_reading(reading).is_none() {
@@ -111,6 +125,12 @@ impl ChipHealth {
             });
         }
         self.judge(now, policy)
+    }
+
+    /// The driver as a whole has been silent for longer than its grace: no doubt is left.
+    pub fn silence(&mut self, now: BootTime, policy: &HealthPolicy) -> Option<Transition> {
+        self.doubts = DOUBTS_MAX;
+        self.sample(&HealthReading::NoAnswer, &[], now, policy)
     }
 
     /// Takes an event. A recovery only clears its code: the chip comes back by a later sample.
@@ -193,6 +213,13 @@ impl ChipHealth {
     }
 }
 
+fn is_doubtful(reading: &HealthReading) -> bool {
+    match reading {
+        HealthReading::Failed(_) | HealthReading::NoAnswer => true,
+        HealthReading::Level(_) | HealthReading::Lost => false,
+    }
+}
+
 fn bad_reading(reading: &HealthReading) -> Option<String> {
     match reading {
         HealthReading::Level(HealthLevel::Normal | HealthLevel::Minor) => None,
@@ -259,8 +286,6 @@ mod tests {
             HealthReading::Level(HealthLevel::Absent),
             HealthReading::Level(HealthLevel::Unlisted(9)),
             HealthReading::Lost,
-            HealthReading::Failed(-8005),
-            HealthReading::NoAnswer,
         ] {
             let (mut chip, policy) = well_chip();
             let change = chip
@@ -268,6 +293,35 @@ mod tests {
                 .expect("a transition");
             assert!(!change.healthy, "{reading:?}");
         }
+    }
+
+    #[test]
+    fn failed_and_overdue_calls_count_after_three_in_a_row() {
+        for reading in [HealthReading::Failed(-8005), HealthReading::NoAnswer] {
+            let (mut chip, policy) = well_chip();
+            for second in [2, 3, 5, 6] {
+                assert_eq!(chip.sample(&reading, &[], at(second), &policy), None);
+                if second == 3 {
+                    chip.sample(&NORMAL, &[], at(4), &policy);
+                }
+            }
+            let change = chip
+                .sample(&reading, &[], at(7), &policy)
+                .expect("a transition");
+            assert!(!change.healthy, "{reading:?}");
+        }
+    }
+
+    #[test]
+    fn a_chip_that_was_never_well_needs_no_doubts() {
+        let policy = HealthPolicy::default();
+        let mut chip = ChipHealth::default();
+        chip.sample(&HealthReading::NoAnswer, &[], at(1), &policy);
+        assert!(
+            chip.reason().contains("does not return"),
+            "{}",
+            chip.reason()
+        );
     }
 
     #[test]

@@ -46,16 +46,28 @@ pub struct Held {
     pub answered: BootTime,
     /// The checkpoint file's version at that moment: the same version cannot show the grant.
     pub checkpoint_then: Option<CheckpointVersion>,
-    /// True once kubelet's records of the running kubelet showed the grant.
-    pub known_to_kubelet: bool,
-    /// True when kubelet restarted since the grant was last shown.
-    pub kubelet_restarted: bool,
+    /// Whether the records of the running kubelet showed the grant.
+    pub sighting: Sighting,
     /// Why the id is not offered although its chip may be well: kubelet does not know of the grant.
     pub withheld: Option<Withheld>,
+    /// False while the pod that was given the id may still be under admission, during which kubelet
+    /// grants an init container's ids again to the containers that follow.
+    pub admission_over: bool,
     /// Since when kubelet's records lack it, without a gap.
     pub absence: Option<Absence>,
     /// False for a record that the store refused to take; it is written with the next batch.
     pub durable: bool,
+}
+
+/// Whether the running kubelet has shown a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighting {
+    /// Not in this run of the agent.
+    NotYet,
+    /// Yes.
+    Shown,
+    /// Not since kubelet restarted.
+    NotSinceRestart,
 }
 
 /// Why a held id that kubelet does not know of is not offered (rule L-10).
@@ -92,12 +104,20 @@ impl Held {
             record,
             answered,
             checkpoint_then,
-            known_to_kubelet: false,
-            kubelet_restarted: false,
+            sighting: Sighting::NotYet,
             withheld: None,
+            admission_over: true,
             absence: None,
             durable: true,
         }
+    }
+}
+
+impl Held {
+    /// True for a holder that kubelet's checkpoint showed and pod-resources never did, which is how an
+    /// ordinary init container looks.
+    pub(super) fn may_be_init_container(&self) -> bool {
+        self.admission_over && self.record.confirmed && self.record.owner.pod.is_none()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::allocation::{Allocation, Origin, Owner, ReleaseCause};
 use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::{CheckpointVersion, PodCensus};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
 use crate::domain::offer::{InvalidRequest, Refusal};
 use crate::domain::time::{BootTime, Stamp};
 
@@ -18,6 +18,9 @@ pub enum Decision {
     Grant(GrantPlan),
     /// An id's last holder is not proven gone: ask pod-resources, then decide again.
     AskKubelet,
+    /// Pod-resources cannot tell, because it lists no ordinary init containers: have kubelet write its
+    /// checkpoint anew, read it, then decide again.
+    AskCheckpoint,
     /// Answer with the refusal.
     Refuse(Refusal),
 }
@@ -29,6 +32,8 @@ pub enum Asked<'a> {
     NotYet,
     /// It answered.
     Told(&'a PodCensus),
+    /// It answered, and this checkpoint was written after the request arrived.
+    ToldAndWritten(&'a PodCensus, &'a CheckpointView),
     /// It is there and did not answer, with the cause.
     Silent(String),
     /// The node never had it, so that kubelet's claim stands alone.
@@ -72,7 +77,7 @@ impl Ledger {
         }
         let mut seen = BTreeSet::new();
         let mut steps = Vec::with_capacity(ids.len());
-        let mut ask = false;
+        let mut ask = None;
         let offered = self.offer(verdict);
         let listed = offered.get(resource).map(Vec::as_slice).unwrap_or_default();
         for id in ids {
@@ -110,7 +115,7 @@ impl Ledger {
             };
             if let Some(held) = self.holder_of_id(id) {
                 match contested(held, resource, asked) {
-                    Contest::Ask => ask = true,
+                    Contest::Ask(question) => ask = Some(question),
                     Contest::Lost(refusal) => return Decision::Refuse(refusal),
                     Contest::Won if held.record.confirmed => {
                         step.supersedes = Some(held.record.id);
@@ -120,10 +125,10 @@ impl Ledger {
             }
             steps.push(step);
         }
-        if ask {
-            Decision::AskKubelet
-        } else {
-            Decision::Grant(GrantPlan { steps })
+        match ask {
+            Some(Question::PodResources) => Decision::AskKubelet,
+            Some(Question::Checkpoint) => Decision::AskCheckpoint,
+            None => Decision::Grant(GrantPlan { steps }),
         }
     }
 
@@ -141,8 +146,9 @@ impl Ledger {
             }
         }
         for record in records {
-            self.held
-                .insert(record.id, Held::new(record, answered, checkpoint_then));
+            let mut held = Held::new(record, answered, checkpoint_then);
+            held.admission_over = false;
+            self.held.insert(held.record.id, held);
         }
     }
 
@@ -154,9 +160,14 @@ impl Ledger {
 }
 
 enum Contest {
-    Ask,
+    Ask(Question),
     Won,
     Lost(Refusal),
+}
+
+enum Question {
+    PodResources,
+    Checkpoint,
 }
 
 /// Whether a held id may be granted again, given what pod-resources says (rule L-1).
@@ -169,11 +180,12 @@ fn contested(held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest
             cause,
         })
     };
-    let census = match asked {
-        Asked::NotYet => return Contest::Ask,
+    let (census, written) = match asked {
+        Asked::NotYet => return Contest::Ask(Question::PodResources),
         Asked::NoSource => return Contest::Won,
         Asked::Silent(cause) => return unproven(cause.clone()),
-        Asked::Told(census) => census,
+        Asked::Told(census) => (census, None),
+        Asked::ToldAndWritten(census, written) => (census, Some(written)),
     };
     // The pod being admitted is itself on the list, so a list without any pod is one that kubelet
     // gave before its sources were ready.
@@ -192,7 +204,17 @@ fn contested(held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest
             ),
             id,
         }),
-        None => Contest::Won,
+        None if !held.may_be_init_container() => Contest::Won,
+        None => match written {
+            None => Contest::Ask(Question::Checkpoint),
+            Some(view) => match view.holder(resource, &id) {
+                Some(entry) => Contest::Lost(Refusal::Held {
+                    holder: format!("pod uid {} container {}", entry.pod_uid, entry.container),
+                    id,
+                }),
+                None => Contest::Won,
+            },
+        },
     }
 }
 

@@ -16,10 +16,14 @@ use crate::domain::kubelet_view::{
 };
 use crate::domain::time::{BootTime, Stamp};
 
-use super::book::{Absence, Held, Ledger, Withheld};
+use super::book::{Absence, Held, Ledger, Sighting, Withheld};
 
 /// How long a holder must stay absent before its chip counts as free.
 pub const OWNER_PROOF: Duration = Duration::from_secs(30);
+
+/// Longest admission of one pod: kubelet admits without pause, container after container, and an
+/// answer of ours takes at most as long.
+const ADMISSION: Duration = Duration::from_secs(10);
 
 /// First pause between two requests to kubelet to write its checkpoint anew; doubles up to the cap,
 /// because an ordinary init container may rightly stand in the checkpoint alone for hours.
@@ -77,8 +81,7 @@ impl Ledger {
     /// starts anew (rules L-10, L-11, L-13).
     pub fn kubelet_restarted(&mut self) {
         for held in self.held.values_mut() {
-            held.known_to_kubelet = false;
-            held.kubelet_restarted = true;
+            held.sighting = Sighting::NotSinceRestart;
             held.absence = None;
         }
     }
@@ -95,6 +98,7 @@ impl Ledger {
         for (key, held) in &mut self.held {
             let sight = sights.sight(held);
             let withheld_before = held.withheld;
+            held.admission_over |= context.at.boot_time.since(held.answered) >= ADMISSION;
             if sight.listed.is_some() || sight.checkpointed.is_some() {
                 note_presence(held, &sight, context, *key, &mut findings);
             } else {
@@ -203,7 +207,7 @@ impl Ledger {
     pub fn apply_findings(&mut self, findings: &Findings, durable: bool, now: BootTime) {
         for record in &findings.adopted {
             let mut held = Held::new(record.clone(), now, None);
-            held.known_to_kubelet = true;
+            held.sighting = Sighting::Shown;
             held.durable = durable;
             self.held.insert(record.id, held);
         }
@@ -230,7 +234,7 @@ fn note_presence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
-    held.known_to_kubelet = true;
+    held.sighting = Sighting::Shown;
     held.withheld = None;
     let owner = sight.owner(&held.record.owner);
     if !held.record.confirmed || owner != held.record.owner {
@@ -259,7 +263,7 @@ fn note_absence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
-    if !held.known_to_kubelet {
+    if held.sighting != Sighting::Shown {
         withhold_forgotten(held, sights, context);
     }
     let fresh = context.census.filter(|census| census.begun > held.answered);
@@ -298,7 +302,7 @@ fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveCon
     let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
-    } else if held.kubelet_restarted {
+    } else if held.sighting == Sighting::NotSinceRestart {
         Some(Withheld::OwnerUnknown)
     } else if census_told {
         None

@@ -321,6 +321,19 @@ impl Journal for Store {
         })
         .await?
     }
+
+    fn rebuilt(&self) -> Option<String> {
+        let status = self.status.borrow();
+        let rebuilt = status.rebuilt.as_ref()?;
+        Some(match &rebuilt.set_aside {
+            Some(path) => format!(
+                "{}; the damaged file lies in {}",
+                rebuilt.damage,
+                path.display()
+            ),
+            None => rebuilt.damage.clone(),
+        })
+    }
 }
 
 /// Ends a copy whose caller went away or ran out of time.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{LogicId, PhyId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::PodCensus;
 use crate::domain::offer::{Injection, Refusal};
 use crate::domain::time::BootTime;
 use crate::injection::{InjectionRequest, candidates, inject};
@@ -13,6 +12,7 @@ use crate::ledger::{Asked, Decision, GrantPlan};
 use crate::ports::{Batch, CensusError, Clock, Ids, Journal, KubeletRecords};
 use crate::topology::{Candidate, choose};
 
+use super::super::command::Evidence;
 use super::super::host_paths::look;
 use super::{AllocateReply, Owner};
 
@@ -31,19 +31,25 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         &mut self,
         resource: &ResourceName,
         ids: &[PluginDeviceId],
-        asked: Option<Result<PodCensus, CensusError>>,
+        evidence: &Evidence,
     ) -> AllocateReply {
-        let asked = match &asked {
-            None => Asked::NotYet,
-            Some(Ok(census)) => Asked::Told(census),
-            Some(Err(CensusError::NeverSeen { .. })) => Asked::NoSource,
-            Some(Err(error)) => Asked::Silent(error.to_string()),
+        let asked = match (&evidence.census, &evidence.written) {
+            (None, _) => Asked::NotYet,
+            (Some(Err(CensusError::NeverSeen { .. })), _) => Asked::NoSource,
+            (Some(Err(error)), _) => Asked::Silent(error.to_string()),
+            (Some(Ok(census)), None) => Asked::Told(census),
+            (Some(Ok(census)), Some(Ok(written))) => Asked::ToldAndWritten(census, written),
+            (Some(Ok(_)), Some(Err(cause))) => Asked::Silent(cause.clone()),
         };
         match self
             .ledger
             .decide(resource, ids, |die| self.verdict(die), &asked)
         {
             Decision::AskKubelet => AllocateReply::AskKubelet,
+            Decision::AskCheckpoint => {
+                self.refresh += 1;
+                AllocateReply::AskCheckpoint
+            }
             Decision::Refuse(refusal) => {
                 AllocateReply::Done(Err(self.refuse(resource, ids, refusal).await))
             }

@@ -1,6 +1,6 @@
 //! What the driver says: enumerations, samples, events, silence.
 
-use crate::domain::chip::{ChipSample, HealthReading, Inventory};
+use crate::domain::chip::{ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{DieId, PhyId};
@@ -108,6 +108,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             }
         }
         self.tell_transitions(transitions).await;
+        self.sampled
+            .send_if_modified(|sampled| !std::mem::replace(sampled, true));
     }
 
     pub(super) async fn take_fault(&mut self, event: &FaultEvent) {
@@ -139,11 +141,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let transitions = self
             .health
             .iter_mut()
-            .filter_map(|(die, health)| {
-                health
-                    .sample(&HealthReading::NoAnswer, &[], now, &policy)
-                    .map(|change| (*die, change))
-            })
+            .filter_map(|(die, health)| health.silence(now, &policy).map(|change| (*die, change)))
             .collect();
         self.tell_transitions(transitions).await;
     }

@@ -99,7 +99,10 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             StoreState::Durable { last_commit } => StoreStatus {
                 state: "durable".to_owned(),
                 path,
-                trouble: String::new(),
+                trouble: self
+                    .journal
+                    .rebuilt()
+                    .map_or_else(String::new, |damage| format!("begun anew: {damage}")),
                 last_commit: *last_commit,
             },
             StoreState::Failing { cause, .. } => {

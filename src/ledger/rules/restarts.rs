@@ -1,0 +1,177 @@
+//! Kubelet, store and numbers that changed below the ledger: rules L-10, L-12, L-14 and L-15.
+
+use super::*;
+
+#[test]
+fn l10_an_id_that_a_restarted_kubelet_forgot_is_withheld_while_its_pod_lives() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.ledger.kubelet_restarted();
+    desk.observe(&[("a", &[])]);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    assert_eq!(desk.observe_for_proof(&[("a", &[])]), []);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    let Decision::Refuse(Refusal::Unhealthy { .. }) = desk.decide(&[0], &Asked::NotYet) else {
+        panic!("granted below a living pod");
+    };
+    assert_eq!(desk.observe_for_proof(&[("other", &[])]).len(), 1);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn l10_a_pod_of_the_same_name_that_was_given_other_chips_is_a_successor() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("web-0", &[0])]);
+    desk.ledger.kubelet_restarted();
+    desk.grant(&[2]);
+    desk.observe(&[("web-0", &[2])]);
+    assert_eq!(desk.observe_for_proof(&[("web-0", &[2])]).len(), 1);
+    assert_eq!(desk.held(), BTreeSet::from([id(2)]));
+}
+
+#[test]
+fn l10_a_restarted_kubelet_that_kept_its_records_changes_no_offer() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.ledger.kubelet_restarted();
+    // Right after its start kubelet's List omits pods it has not admitted again yet.
+    let census = desk.census(&[]);
+    let checkpoint = desk.checkpoint(&[("a", &[0])]);
+    desk.look(Some(&census), Ok(Some(&checkpoint)), None);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn l10_without_an_answer_of_pod_resources_a_forgotten_id_stays_withheld() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.ledger.kubelet_restarted();
+    desk.look(None, Ok(None), None);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+}
+
+#[test]
+fn l12_holders_are_adopted_from_kubelets_records_when_the_store_is_lost() {
+    let mut desk = Desk::new();
+    let findings = desk.observe(&[("a", &[0, 1]), ("b", &[3])]);
+    assert_eq!(findings.adopted.len(), 3);
+    let adopted = desk.holder(0);
+    assert_eq!(adopted.origin, Origin::Adopted);
+    assert_eq!(adopted.owner.pod_uid.as_deref(), Some("uid-a"));
+    assert_eq!(adopted.owner.pod.as_deref(), Some("a"));
+    assert_eq!(desk.observe(&[("a", &[0, 1]), ("b", &[3])]).adopted, []);
+    assert_eq!(desk.decide(&[3], &Asked::NotYet), Decision::AskKubelet);
+}
+
+#[test]
+fn l12_a_holder_is_adopted_even_when_the_store_refuses_and_written_later() {
+    let mut desk = Desk::new();
+    let census = desk.census(&[("a", &[0])]);
+    let at = desk.at();
+    let context = ObserveContext {
+        at,
+        proof: OWNER_PROOF,
+        census: Some(&census),
+        checkpoint: None,
+        checkpoint_before: None,
+        occupied: &BTreeSet::new(),
+    };
+    let ids = || {
+        (
+            AllocationId(Uuid::from_u128(9)),
+            GrantId(Uuid::from_u128(9)),
+        )
+    };
+    let findings = desk.ledger.observe(&context, ids);
+    desk.ledger.apply_findings(&findings, false, at.boot_time);
+    assert_eq!(desk.held(), BTreeSet::from([id(0)]));
+    let (put, _, _) = desk.ledger.findings_to_batch(&Findings::default());
+    assert_eq!(put.len(), 1);
+}
+
+#[test]
+fn l14_a_held_id_whose_number_moved_to_another_die_is_not_offered() {
+    let mut desk = Desk::new();
+    desk.grant(&[2]);
+    // Chip 0 is gone and the others moved down by one.
+    let chips = vec![chip(1, 0), chip(2, 1), chip(3, 2)];
+    let (_, events) = desk
+        .ledger
+        .take_inventory(&inventory(chips), &naming())
+        .expect("named");
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, HistoryEvent::ChipMoved { .. }))
+    );
+    let offer = desk.ledger.offer(|_| ChipVerdict::Healthy);
+    let devices = offer.get(&resource()).expect("offered");
+    let healthy: Vec<&str> = devices
+        .iter()
+        .filter(|device| device.healthy)
+        .map(|device| device.id.as_str())
+        .collect();
+    // Ascend910-1 is the held die under a new number, Ascend910-2 another die under the held id,
+    // Ascend910-3 nobody's.
+    assert_eq!(healthy, ["Ascend910-0"]);
+    assert_eq!(devices.len(), 4);
+}
+
+#[test]
+fn l14_a_held_id_whose_chip_vanished_stays_on_the_list() {
+    let mut desk = Desk::new();
+    desk.grant(&[3]);
+    desk.ledger
+        .take_inventory(&inventory(vec![chip(0, 0)]), &naming())
+        .expect("named");
+    let offer = desk.ledger.offer(|_| ChipVerdict::Healthy);
+    let device = offer
+        .get(&resource())
+        .and_then(|devices| devices.iter().find(|device| device.id == id(3)))
+        .expect("still listed");
+    assert!(!device.healthy);
+}
+
+#[test]
+fn l15_a_broken_invariant_withholds_the_chip_and_keeps_everything() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    let twin = Allocation {
+        id: AllocationId(Uuid::from_u128(77)),
+        ..desk.holder(0).clone()
+    };
+    let now = desk.at().boot_time;
+    desk.ledger.take_stored([], [twin], now, None);
+    assert_eq!(desk.ledger.freeze_violations().len(), 1);
+    assert_eq!(desk.ledger.freeze_violations().len(), 0);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    assert_eq!(desk.ledger.held().len(), 2);
+}
+
+#[test]
+fn what_was_lost_between_memory_and_journal_is_found_on_reload() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    let missed = Allocation {
+        id: AllocationId(Uuid::from_u128(500)),
+        plugin_device_id: id(1),
+        die: die(1),
+        phy: PhyId(1),
+        ..desk.holder(0).clone()
+    };
+    let now = desk.at().boot_time;
+    desk.ledger.take_stored([], [missed.clone()], now, None);
+    desk.ledger.mark_unsaved(&BTreeSet::from([missed.id]));
+    assert_eq!(desk.held(), BTreeSet::from([id(0), id(1)]));
+    let unsaved: Vec<_> = desk
+        .ledger
+        .unsaved()
+        .into_iter()
+        .map(|record| record.id)
+        .collect();
+    assert_eq!(unsaved, [desk.holder(0).id]);
+}
