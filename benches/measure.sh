@@ -18,8 +18,11 @@ if [[ -z ${ASCEND_TEST_KUBELET_HARNESS:-} || ! -x $ASCEND_TEST_KUBELET_HARNESS ]
     exit 1
 fi
 
+# The benchmarks come first: building them builds the agent too, with the settings of the tests, and
+# what is measured must be what is shipped.
+built=$("$cargo" bench --no-run --locked 2>&1 | tee /dev/stderr)
+program() { sed -n "s|^ *Executable benches/$1 (\(.*\))\$|\1|p" <<<"$built"; }
 "$cargo" build --release --workspace --locked
-"$cargo" bench --no-run --locked
 
 load=$(cut -d' ' -f1-3 /proc/loadavg)
 began=$SECONDS
@@ -27,9 +30,9 @@ parts=$(mktemp -d "$place/measure.XXXXXX")
 trap 'rm -rf -- "$parts"' EXIT
 
 export TMPDIR=$place ASCEND_TEST_MEASURE=1
-"$cargo" bench --locked --bench node >"$parts/node"
+"$(program node/main.rs)" --bench >"$parts/node"
 for bench in store ledger; do
-    "$cargo" bench --locked --bench "$bench" -- --output-format bencher | tee "$parts/$bench" >&2
+    "$(program "$bench.rs")" --bench --output-format bencher | tee "$parts/$bench" >&2
 done
 passed=$((SECONDS - began))
 
@@ -47,6 +50,7 @@ averages() {
 
 fact() { awk -F': *' -v name="$1" '$1 ~ "^" name "[ \t]*$" { print $2; exit }' "$2"; }
 
+processor=$(fact 'model name' /proc/cpuinfo)
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 if ! git diff --quiet HEAD -- src sim proto migrations Cargo.toml Cargo.lock build.rs 2>/dev/null; then
     commit="$commit and local changes"
@@ -63,7 +67,7 @@ A target that was missed says so. Times depend on the machine and on what else r
 | --- | --- |
 | date | $(date -u +%Y-%m-%dT%H:%MZ), $passed s of measuring |
 | commit | $commit |
-| processor | $(fact 'model name' /proc/cpuinfo), $(nproc) cores |
+| processor | ${processor:-of no name}, $(nproc) cores |
 | memory | $(($(awk '/^MemTotal/ { print $2 }' /proc/meminfo) / 1024)) MiB |
 | system | $(uname -srm) |
 | file system of the stores | $(stat -f -c %T "$place") |

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::allocate::allocate;
+use super::allocate::{PACE, SETTLED, allocate};
 use super::figures::Figure;
 use super::machine::{Memory, child_of, cpu, memory};
 use super::node::{CHIPS, Node, chip_ids};
@@ -13,9 +13,6 @@ use super::stage::Programs;
 use super::{now, progress};
 
 const GRANTS: usize = 2000;
-
-/// Kubelet answers 100 pod-resources calls a second and refuses the others.
-const PACE: Duration = Duration::from_millis(12);
 
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -32,6 +29,7 @@ pub(crate) fn measure(programs: &Programs, runtime: &Runtime) -> Vec<Figure> {
     let host = child_of(agent).expect("a driver host");
     let fresh = [memory(agent), memory(host)];
     node.admit("bystander", 0);
+    sleep(SETTLED);
     let mut plugin = node.plugin(runtime);
     for id in chip_ids().iter().cycle().take(GRANTS) {
         sleep(PACE);
