@@ -2,17 +2,24 @@
 
 use tracing_subscriber::fmt;
 
-use crate::config::LogFormat;
+/// Form of the log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineForm {
+    /// For people.
+    Human,
+    /// For programs, one object a line.
+    Json,
+}
 
 /// Starts logging. A second call in one process changes nothing.
-pub fn init(format: LogFormat, level: tracing::Level) {
+pub fn init(form: LineForm, level: tracing::Level) {
     let builder = fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_target(false);
     // The error says that logging runs already, which is what was wanted.
-    let _ = match format {
-        LogFormat::Human => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let _ = match form {
+        LineForm::Human => builder.try_init(),
+        LineForm::Json => builder.json().flatten_event(true).try_init(),
     };
 }

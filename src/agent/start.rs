@@ -233,6 +233,7 @@ fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {
     Ok(DriverConfig {
         ld_library_path: config.ld_library_path.clone(),
         trusted_library: config.trusted_library.clone(),
+        sysfs: config.sysfs_dir.clone(),
         call_deadline: config.driver_call,
         init_deadline: config.driver_init,
         ..DriverConfig::new(program, lock_dir)

@@ -2,7 +2,9 @@
 
 use clap::ArgMatches;
 
-use crate::{agent, telemetry};
+use crate::agent;
+use crate::config::LogFormat;
+use crate::telemetry::{self, LineForm};
 
 use super::exit::Outcome;
 use super::usage::config_of;
@@ -21,7 +23,11 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
         Ok(config) => config,
         Err(error) => return Outcome::usage(&error),
     };
-    telemetry::init(config.log_format, config.log_level);
+    let form = match config.log_format {
+        LogFormat::Human => LineForm::Human,
+        LogFormat::Json => LineForm::Json,
+    };
+    telemetry::init(form, config.log_level);
     tracing::info!(?config, "effective configuration");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)

@@ -50,6 +50,11 @@ pub const KEYS: &[Key] = &[
         "the same folder as the container runtime sees it",
     ),
     key(
+        "sysfs_dir",
+        "/sys",
+        "the kernel's system information as the agent sees it, read for NUMA nodes",
+    ),
+    key(
         "resource_domain",
         "huawei.com",
         "domain of the resource names",

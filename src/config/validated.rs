@@ -43,6 +43,8 @@ pub struct Config {
     pub dev_dir: String,
     /// Device nodes as the runtime sees them; no slash at the end.
     pub host_dev_dir: String,
+    /// The kernel's system information.
+    pub sysfs_dir: PathBuf,
     /// Resource domain.
     pub resource_domain: String,
     /// Library exempt from the safety checks.
@@ -98,6 +100,7 @@ impl Config {
             pod_resources_socket: read.socket("pod_resources_socket")?,
             dev_dir: read.folder("dev_dir")?,
             host_dev_dir: read.folder("host_dev_dir")?,
+            sysfs_dir: read.absolute("sysfs_dir")?,
             resource_domain: read.domain("resource_domain")?,
             trusted_library: read.optional("trusted_library", Reader::absolute)?,
             delivery: read.choice(

@@ -14,7 +14,7 @@ use tonic::Status;
 use super::api::deviceplugin::ListAndWatchResponse;
 use super::messages;
 use crate::domain::ids::ResourceName;
-use crate::domain::offer::{Offer, OfferedDevice};
+use crate::domain::offer::Offer;
 
 /// Streams of one generation, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) struct ListStream {
     resource: ResourceName,
     offers: WatchStream<Arc<Offer>>,
     ending: Pin<Box<WaitForCancellationFutureOwned>>,
-    last: Option<(Vec<OfferedDevice>, u64)>,
+    last: Option<(ListAndWatchResponse, u64)>,
     handed_over: Option<u64>,
     delivered: Delivered,
     _counted: CountedStream,
@@ -62,14 +62,15 @@ impl ListStream {
             .resources
             .get(&self.resource)
             .map_or(&[][..], Vec::as_slice);
+        // What the list is made from may differ in words that kubelet is not told.
+        let message = messages::list(devices);
         if let Some((known, refresh)) = &self.last
             && *refresh == offer.refresh
-            && known == devices
+            && *known == message
         {
             return None;
         }
-        let message = messages::list(devices);
-        self.last = Some((devices.to_vec(), offer.refresh));
+        self.last = Some((message.clone(), offer.refresh));
         Some(message)
     }
 }

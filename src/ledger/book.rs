@@ -57,6 +57,8 @@ pub struct Held {
     pub absence: Option<Absence>,
     /// False for a record that the store refused to take; it is written with the next batch.
     pub durable: bool,
+    /// True for a record of an earlier run: kubelet may have restarted while no agent watched.
+    pub taken_over: bool,
 }
 
 /// Whether the running kubelet has shown a grant.
@@ -109,6 +111,7 @@ impl Held {
             admission_over: true,
             absence: None,
             durable: true,
+            taken_over: false,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
 use crate::domain::offer::{InvalidRequest, Refusal};
 use crate::domain::time::{BootTime, Stamp};
 
-use super::book::{ChipVerdict, Held, Ledger};
+use super::book::{ChipVerdict, Held, Ledger, Sighting};
 
 /// What to do with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,6 +204,10 @@ fn contested(held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest
             ),
             id,
         }),
+        // This kubelet never showed the grant and lists the holder's pod: it lost its own records.
+        None if held.sighting != Sighting::Shown && owner_listed(held, census) => {
+            unproven("it lists the pod without its devices".to_owned())
+        }
         None if !held.may_be_init_container() => Contest::Won,
         None => match written {
             None => Contest::Ask(Question::Checkpoint),
@@ -216,6 +220,13 @@ fn contested(held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest
             },
         },
     }
+}
+
+fn owner_listed(held: &Held, census: &PodCensus) -> bool {
+    let owner = &held.record.owner;
+    census.pods.iter().any(|pod| {
+        Some(&pod.namespace) == owner.namespace.as_ref() && Some(&pod.name) == owner.pod.as_ref()
+    })
 }
 
 impl GrantPlan {

@@ -16,7 +16,7 @@ use crate::domain::kubelet_view::{
 };
 use crate::domain::time::{BootTime, Stamp};
 
-use super::book::{Absence, Held, Ledger, Sighting, Withheld};
+use super::book::{Absence, Held, Ledger, Place, Sighting, Withheld};
 
 /// How long a holder must stay absent before its chip counts as free.
 pub const OWNER_PROOF: Duration = Duration::from_secs(30);
@@ -93,7 +93,7 @@ impl Ledger {
         context: &ObserveContext<'_>,
         mut new_ids: impl FnMut() -> (AllocationId, GrantId),
     ) -> Findings {
-        let sights = Sights::of(context);
+        let sights = Sights::of(context, self);
         let mut findings = Findings::default();
         for (key, held) in &mut self.held {
             let sight = sights.sight(held);
@@ -209,6 +209,12 @@ impl Ledger {
             let mut held = Held::new(record.clone(), now, None);
             held.sighting = Sighting::Shown;
             held.durable = durable;
+            self.places
+                .entry(record.plugin_device_id.clone())
+                .or_insert_with(|| Place {
+                    resource: record.resource.clone(),
+                    die: None,
+                });
             self.held.insert(record.id, held);
         }
         if !durable {
@@ -297,19 +303,23 @@ fn note_absence(
 }
 
 /// Rule L-10: this kubelet has not shown the grant. It may have restarted without its records while
-/// the container runs on, and would then take the id for free.
+/// the container runs on, and would then take the id for free. That cannot be of a grant of this run,
+/// which the same kubelet asked for; of one from an earlier run it can, unless kubelet shows a holder
+/// that is as old, so that it has its records since before the grant.
 fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveContext<'_>) {
-    let census_told = context.census.is_some_and(|census| !census.pods.is_empty());
+    let forgotten = match held.sighting {
+        Sighting::NotSinceRestart => true,
+        Sighting::Shown | Sighting::NotYet if !held.taken_over => false,
+        // The checkpoint would prove the holder gone; one that cannot be read never does.
+        Sighting::Shown | Sighting::NotYet if context.checkpoint.is_none() => {
+            held.withheld.is_some()
+        }
+        Sighting::Shown | Sighting::NotYet => !sights.reach_back_to(&held.record),
+    };
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
-    } else if held.sighting == Sighting::NotSinceRestart {
-        Some(Withheld::OwnerUnknown)
-    } else if census_told {
-        None
-    } else if context.checkpoint.is_some() {
-        Some(Withheld::OwnerUnknown)
     } else {
-        held.withheld
+        forgotten.then_some(Withheld::OwnerUnknown)
     };
 }
 
@@ -337,6 +347,9 @@ type HolderKey<'a> = (&'a ResourceName, &'a PluginDeviceId);
 /// Kubelet's records, indexed.
 struct Sights<'a> {
     census: Option<&'a PodCensus>,
+    /// When the oldest grant was made that the checkpoint shows with the holder the ledger knows:
+    /// kubelet has its records since then, and what is younger and not shown it has released.
+    oldest: Option<Stamp>,
     listed: BTreeMap<HolderKey<'a>, &'a Holding>,
     checkpointed: BTreeMap<HolderKey<'a>, (&'a CheckpointEntry, CheckpointVersion)>,
 }
@@ -366,9 +379,10 @@ impl Sight<'_> {
 }
 
 impl<'a> Sights<'a> {
-    fn of(context: &ObserveContext<'a>) -> Self {
+    fn of(context: &ObserveContext<'a>, ledger: &Ledger) -> Self {
         let mut sights = Self {
             census: context.census,
+            oldest: None,
             listed: BTreeMap::new(),
             checkpointed: BTreeMap::new(),
         };
@@ -386,7 +400,32 @@ impl<'a> Sights<'a> {
                 }
             }
         }
+        let known = ledger
+            .held
+            .values()
+            .map(|held| &held.record)
+            .filter(|record| {
+                sights
+                    .checkpointed
+                    .get(&(&record.resource, &record.plugin_device_id))
+                    .is_some_and(|(entry, _)| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
+            });
+        sights.oldest = known
+            .map(|record| record.granted)
+            .min_by_key(|granted| granted.utc_ns);
         sights
+    }
+
+    /// Whether kubelet's records begin no later than this grant. Boot time tells within one boot, wall
+    /// time between two.
+    fn reach_back_to(&self, record: &Allocation) -> bool {
+        self.oldest.is_some_and(|oldest| {
+            if oldest.boot_id == record.granted.boot_id {
+                oldest.boot_time <= record.granted.boot_time
+            } else {
+                oldest.utc_ns <= record.granted.utc_ns
+            }
+        })
     }
 
     /// Evidence about one grant; views older than its answer do not count.

@@ -41,7 +41,14 @@ impl Ledger {
         for stored in chips {
             self.chips.entry(stored.chip.die).or_insert(stored);
         }
+        let allocations: Vec<Allocation> = allocations.into_iter().collect();
+        let stored: BTreeSet<AllocationId> = allocations.iter().map(|record| record.id).collect();
         for record in allocations {
+            self.held.retain(|id, held| {
+                stored.contains(id)
+                    || (held.record.die != record.die
+                        && held.record.plugin_device_id != record.plugin_device_id)
+            });
             if self.held.contains_key(&record.id) {
                 continue;
             }
@@ -51,8 +58,10 @@ impl Ledger {
                     resource: record.resource.clone(),
                     die: None,
                 });
-            self.held
-                .insert(record.id, Held::new(record, now, checkpoint_then));
+            let id = record.id;
+            let mut held = Held::new(record, now, checkpoint_then);
+            held.taken_over = true;
+            self.held.insert(id, held);
         }
     }
 

@@ -54,6 +54,117 @@ fn l10_without_an_answer_of_pod_resources_a_forgotten_id_stays_withheld() {
     assert_eq!(desk.healthy(), [1, 2, 3]);
 }
 
+/// A ledger as the agent rebuilds it from the store after a restart.
+fn restarted(desk: &Desk) -> Desk {
+    let stored: Vec<_> = desk
+        .ledger
+        .held()
+        .values()
+        .map(|held| held.record.clone())
+        .collect();
+    let mut restarted = Desk::new();
+    restarted.second = desk.second;
+    restarted.file = desk.file;
+    let now = restarted.at().boot_time;
+    restarted.ledger.take_stored([], stored, now, None);
+    restarted.second += 1;
+    restarted
+}
+
+#[test]
+fn l10_after_our_restart_a_kubelet_that_shows_none_of_our_holders_is_not_believed() {
+    let mut desk = Desk::new();
+    desk.grant(&[0, 1]);
+    desk.observe(&[("a", &[0, 1])]);
+    let mut desk = restarted(&desk);
+    // Kubelet lost its checkpoint while nobody looked, and has not been handed pod a yet.
+    desk.observe(&[("other", &[])]);
+    assert_eq!(desk.healthy(), [2, 3]);
+}
+
+#[test]
+fn l10_after_our_restart_what_a_continuous_kubelet_released_is_free() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.grant(&[1]);
+    desk.observe(&[("a", &[0]), ("b", &[1])]);
+    let mut desk = restarted(&desk);
+    desk.observe(&[("a", &[0])]);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn l10_after_our_restart_only_a_holder_as_old_speaks_for_kubelets_records() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.second += 100;
+    desk.grant(&[1]);
+    desk.observe(&[("b", &[1])]);
+    let mut desk = restarted(&desk);
+    // Kubelet lost its checkpoint between the two grants; pod a is not handed over yet.
+    desk.observe(&[("b", &[1])]);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+}
+
+#[test]
+fn l10_a_holder_whose_name_no_run_learned_is_withheld_until_it_is_proven_gone() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    let mut desk = restarted(&desk);
+    desk.observe(&[("a", &[])]);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    assert_eq!(desk.observe_for_proof(&[("a", &[])]).len(), 1);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn l10_a_claim_on_a_chip_whose_pod_is_listed_without_its_devices_is_refused() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    let desk = restarted(&desk);
+    let census = desk.census(&[("a", &[]), ("b", &[])]);
+    let decision = desk.decide(&[0], &Asked::Told(&census));
+    assert!(
+        matches!(decision, Decision::Refuse(Refusal::HolderUnproven { .. })),
+        "{decision:?}"
+    );
+}
+
+#[test]
+fn a_grant_whose_commit_came_through_unnoticed_replaces_the_record_it_superseded() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    let successor = Allocation {
+        id: AllocationId(Uuid::from_u128(600)),
+        confirmed: false,
+        ..desk.holder(0).clone()
+    };
+    let now = desk.at().boot_time;
+    desk.ledger.take_stored([], [successor.clone()], now, None);
+    assert_eq!(desk.holder(0).id, successor.id);
+    assert_eq!(desk.ledger.held().len(), 1);
+}
+
+#[test]
+fn l10_a_checkpoint_alone_withholds_only_what_an_earlier_run_granted() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    // The pod was removed before anybody looked, and another one's grant rewrote the file.
+    let checkpoint = desk.checkpoint(&[]);
+    desk.look(None, Ok(Some(&checkpoint)), None);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+
+    let record = desk.holder(0).clone();
+    let mut next_run = Desk::new();
+    let now = next_run.at().boot_time;
+    next_run.ledger.take_stored([], [record], now, None);
+    let checkpoint = next_run.checkpoint(&[]);
+    next_run.look(None, Ok(Some(&checkpoint)), None);
+    assert_eq!(next_run.healthy(), [1, 2, 3]);
+}
+
 #[test]
 fn l12_holders_are_adopted_from_kubelets_records_when_the_store_is_lost() {
     let mut desk = Desk::new();
@@ -145,7 +256,8 @@ fn l15_a_broken_invariant_withholds_the_chip_and_keeps_everything() {
         ..desk.holder(0).clone()
     };
     let now = desk.at().boot_time;
-    desk.ledger.take_stored([], [twin], now, None);
+    let first = desk.holder(0).clone();
+    desk.ledger.take_stored([], [first, twin], now, None);
     assert_eq!(desk.ledger.freeze_violations().len(), 1);
     assert_eq!(desk.ledger.freeze_violations().len(), 0);
     assert_eq!(desk.healthy(), [1, 2, 3]);

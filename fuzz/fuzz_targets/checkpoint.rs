@@ -1,0 +1,15 @@
+//! Kubelet's checkpoint file. An unreadable file is an error; a readable one tells only of resources
+//! of the asked domain.
+
+#![no_main]
+
+use ascend_agent::kubelet::parse_checkpoint;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(entries) = parse_checkpoint(bytes, "huawei.com") {
+        for entry in entries {
+            assert!(entry.resource.as_str().starts_with("huawei.com/"));
+        }
+    }
+});
