@@ -20,7 +20,7 @@ fi
 
 # The benchmarks come first: building them builds the agent too, with the settings of the tests, and
 # what is measured must be what is shipped.
-built=$("$cargo" bench --no-run --locked 2>&1 | tee /dev/stderr)
+built=$("$cargo" bench --no-run --locked --bench node --bench store --bench ledger 2>&1 | tee /dev/stderr)
 program() { sed -n "s|^ *Executable benches/$1 (\(.*\))\$|\1|p" <<<"$built"; }
 "$cargo" build --release --workspace --locked
 

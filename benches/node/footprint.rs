@@ -61,7 +61,7 @@ pub(crate) fn measure(programs: &Programs, runtime: &Runtime) -> Vec<Figure> {
     ]
 }
 
-fn of_memory(what: &str, [agent, host]: [Memory; 2]) -> Figure {
+pub(crate) fn of_memory(what: &str, [agent, host]: [Memory; 2]) -> Figure {
     let kib = |read: fn(&Memory) -> u64| {
         let (agent, host) = (read(&agent), read(&host));
         format!("{} ({} + {})", mib(agent + host), mib(agent), mib(host))

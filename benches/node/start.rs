@@ -12,6 +12,8 @@ use chrono::{DateTime, Utc};
 use tokio::runtime::Runtime;
 
 use super::figures::{Figure, Series};
+use super::footprint::of_memory;
+use super::machine::{Memory, child_of, memory};
 use super::node::{CHIPS, Node};
 use super::stage::Programs;
 
@@ -56,6 +58,11 @@ pub(crate) fn measure(programs: &Programs, runtime: &Runtime) -> Vec<Figure> {
             "process start to allocatable, SIGKILL before",
             &killed.whole,
         ),
+        of_memory("memory after an orderly start", orderly.memory),
+        of_memory(
+            "memory after a start that repaired the store",
+            killed.memory,
+        ),
     ]
 }
 
@@ -88,6 +95,7 @@ fn fill(node: &Node, runtime: &Runtime) {
 struct Starts {
     whole: Series,
     answered: Series,
+    memory: [Memory; 2],
 }
 
 impl Starts {
@@ -101,12 +109,14 @@ impl Starts {
             node.allocatable(0);
             let logged = node.log_length();
             let began = wall();
-            node.stage.start_agent(&[]).expect("the agent");
+            let agent = node.stage.start_agent(&[]).expect("the agent");
             node.allocatable(CHIPS);
             let ended = wall();
             let answered = logged_at(node, logged, "driver host started");
             starts.whole.add(between(began, ended));
             starts.answered.add(between(answered, ended));
+            let host = child_of(agent).expect("a driver host");
+            starts.memory = [memory(agent), memory(host)];
         }
         node.stage.kill_agent();
         node.allocatable(0);
