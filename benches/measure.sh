@@ -20,7 +20,7 @@ fi
 
 # The benchmarks come first: building them builds the agent too, with the settings of the tests, and
 # what is measured must be what is shipped.
-built=$("$cargo" bench --no-run --locked --bench node --bench store --bench ledger 2>&1 | tee /dev/stderr)
+built=$("$cargo" bench --no-run --locked --bench node --bench store --bench ledger 2>&1 | tee >(cat >&2))
 program() { sed -n "s|^ *Executable benches/$1 (\(.*\))\$|\1|p" <<<"$built"; }
 "$cargo" build --release --workspace --locked
 
@@ -41,7 +41,7 @@ averages() {
     awk '/ bench: / {
         name = $0; sub(/^test /, "", name); sub(/ \.\.\. bench: .*/, "", name)
         number = $0; sub(/.* bench: +/, "", number); sub(/ ns\/iter.*/, "", number)
-        gsub(",", "", number)
+        gsub(",", "", number); number += 0
         if (number >= 1000000) printf "| %s | %.2f ms |\n", name, number / 1000000
         else if (number >= 1000) printf "| %s | %.2f us |\n", name, number / 1000
         else printf "| %s | %d ns |\n", name, number
