@@ -1,14 +1,18 @@
-//! Client of kubelet's pod-resources API v1. Dials for every call: calls are seconds apart, and a
-//! socket that kubelet replaced is then never a stale connection. How often to call is the caller's
-//! duty; kubelet allows 100 a second over all its callers.
+//! Client of kubelet's pod-resources API v1. Keeps its connection while the socket file is the one it
+//! was dialled on: a contested Allocate waits for the answer, and a socket that kubelet replaced must
+//! never be a stale connection. How often to call is the caller's duty; kubelet allows 100 a second
+//! over all its callers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 
 use super::api::podresources as wire;
 use super::directory_watch::with_causes;
@@ -26,6 +30,16 @@ pub(super) struct PodResources {
     prefix: String,
     deadline: Duration,
     seen: AtomicBool,
+    /// Taken out for a call and put back after a good answer, so that the lock is never held across
+    /// an await; a second call at the same time dials for itself.
+    connection: Mutex<Option<(SocketIdentity, Channel)>>,
+}
+
+/// Device, inode and change time of a socket file.
+type SocketIdentity = (u64, u64, i64, i64);
+
+fn identity(found: &Metadata) -> SocketIdentity {
+    (found.dev(), found.ino(), found.ctime(), found.ctime_nsec())
 }
 
 impl PodResources {
@@ -35,44 +49,73 @@ impl PodResources {
             prefix: format!("{domain}/"),
             deadline,
             seen: AtomicBool::new(false),
+            connection: Mutex::new(None),
         }
     }
 
     /// One List, `begun` being the time before it.
     pub(super) async fn list(&self, begun: BootTime) -> Result<PodCensus, CensusError> {
-        if self.socket.symlink_metadata().is_err() {
+        let Ok(found) = self.socket.symlink_metadata() else {
             let path = self.socket.clone();
             return Err(if self.seen.load(Ordering::Relaxed) {
                 CensusError::Unavailable(format!("{} is gone", path.display()))
             } else {
                 CensusError::NeverSeen { path }
             });
-        }
+        };
         self.seen.store(true, Ordering::Relaxed);
         let within = self.deadline;
-        let answer = tokio::time::timeout(within, self.ask())
+        let answer = tokio::time::timeout(within, self.ask(identity(&found)))
             .await
             .map_err(|_| CensusError::Deadline { within })??;
         census(&self.prefix, begun, answer)
     }
 
-    async fn ask(&self) -> Result<wire::ListPodResourcesResponse, CensusError> {
+    async fn ask(
+        &self,
+        socket: SocketIdentity,
+    ) -> Result<wire::ListPodResourcesResponse, CensusError> {
+        let kept = self.kept().take().filter(|(dialled, _)| *dialled == socket);
+        if let Some((_, channel)) = kept
+            && let Ok(answer) = self.call(socket, channel).await
+        {
+            return Ok(answer);
+        }
+        // Never asked before, another socket now, or the kept connection broke.
         let channel = dial(&self.socket)
             .await
             .map_err(|error| CensusError::Unavailable(with_causes(&error)))?;
-        let mut client = wire::pod_resources_lister_client::PodResourcesListerClient::new(channel)
-            .max_decoding_message_size(ANSWER_MAX_BYTES);
-        match client.list(wire::ListPodResourcesRequest {}).await {
-            Ok(answer) => Ok(answer.into_inner()),
-            Err(status) if status.code() == Code::DeadlineExceeded => Err(CensusError::Deadline {
+        self.call(socket, channel)
+            .await
+            .map_err(|status| self.failure(&status))
+    }
+
+    fn failure(&self, status: &Status) -> CensusError {
+        if status.code() == Code::DeadlineExceeded {
+            return CensusError::Deadline {
                 within: self.deadline,
-            }),
-            Err(status) => Err(CensusError::Unavailable(format!(
-                "{:?}: {}",
-                status.code(),
-                status.message()
-            ))),
+            };
         }
+        CensusError::Unavailable(format!("{:?}: {}", status.code(), status.message()))
+    }
+
+    async fn call(
+        &self,
+        socket: SocketIdentity,
+        channel: Channel,
+    ) -> Result<wire::ListPodResourcesResponse, Status> {
+        let mut client =
+            wire::pod_resources_lister_client::PodResourcesListerClient::new(channel.clone())
+                .max_decoding_message_size(ANSWER_MAX_BYTES);
+        let answer = client.list(wire::ListPodResourcesRequest {}).await?;
+        *self.kept() = Some((socket, channel));
+        Ok(answer.into_inner())
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<(SocketIdentity, Channel)>> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
