@@ -23,6 +23,7 @@ demo: need ## Build everything and show the main job: one simulated node, the re
 	$(WITH_HARNESS) exec target/debug/ascend-agent demo
 
 .PHONY: test
+test: export RUST_TEST_THREADS ?= 4
 test: need ## Build everything and run every test
 	$(CARGO) build --workspace $(LOCKED)
 	harness=$$(tests/kubelet/build.sh); test -x "$$harness"

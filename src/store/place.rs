@@ -31,7 +31,16 @@ pub(super) struct Place {
 
 /// The right to use the directory, held until dropped or until the process ends, however it ends.
 #[derive(Debug)]
-pub(super) struct PlaceLock(#[expect(dead_code, reason = "the open file is the lock")] File);
+pub(super) struct PlaceLock(File);
+
+impl Drop for PlaceLock {
+    /// Closing alone is not enough: a process that was forked meanwhile holds the same open file until
+    /// it runs its own program, and the lock with it.
+    fn drop(&mut self) {
+        // A file that cannot be unlocked is closed now all the same.
+        let _ = self.0.unlock();
+    }
+}
 
 impl Place {
     pub(super) fn new(directory: PathBuf) -> Self {
