@@ -66,6 +66,9 @@ pub struct Held {
 pub enum Sighting {
     /// Not in this run of the agent.
     NotYet,
+    /// Only in this version of the checkpoint, which may be a former kubelet's file: a kubelet that finds
+    /// it damaged starts without any records and leaves it in place until it writes its own.
+    OnFile(CheckpointVersion),
     /// Yes.
     Shown,
     /// Not since kubelet restarted.

@@ -208,6 +208,10 @@ fn contested(held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest
         None if held.sighting != Sighting::Shown && owner_listed(held, census) => {
             unproven("it lists the pod without its devices".to_owned())
         }
+        // Only a file of maybe a former kubelet shows the grant, and this one's claim contradicts it.
+        None if matches!(held.sighting, Sighting::OnFile(_)) => {
+            unproven("kubelet has not shown yet that it kept its records".to_owned())
+        }
         None if !held.may_be_init_container() => Contest::Won,
         None => match written {
             None => Contest::Ask(Question::Checkpoint),

@@ -240,7 +240,7 @@ fn note_presence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
-    held.sighting = Sighting::Shown;
+    held.sighting = seen_now(held, sight);
     held.withheld = None;
     let owner = sight.owner(&held.record.owner);
     if !held.record.confirmed || owner != held.record.owner {
@@ -260,6 +260,21 @@ fn note_presence(
     absence.since = census.begun;
     absence.checkpoint_then = context.checkpoint_before;
     request_refresh(absence, context.at.boot_time, findings);
+}
+
+/// A grant of this run that the file shows was written there by the running kubelet, and so was one
+/// that stands in two versions of it.
+fn seen_now(held: &Held, sight: &Sight<'_>) -> Sighting {
+    match (held.sighting, sight.file) {
+        (Sighting::NotYet, Some(file)) if held.taken_over && sight.listed.is_none() => {
+            Sighting::OnFile(file)
+        }
+        (Sighting::NotSinceRestart, Some(file)) if sight.listed.is_none() => Sighting::OnFile(file),
+        (Sighting::OnFile(first), Some(file)) if first == file && sight.listed.is_none() => {
+            Sighting::OnFile(file)
+        }
+        _ => Sighting::Shown,
+    }
 }
 
 fn note_absence(
@@ -311,10 +326,14 @@ fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveCon
         Sighting::NotSinceRestart => true,
         Sighting::Shown | Sighting::NotYet if !held.taken_over => false,
         // The checkpoint would prove the holder gone; one that cannot be read never does.
-        Sighting::Shown | Sighting::NotYet if context.checkpoint.is_none() => {
+        Sighting::Shown | Sighting::NotYet | Sighting::OnFile(_)
+            if context.checkpoint.is_none() =>
+        {
             held.withheld.is_some()
         }
-        Sighting::Shown | Sighting::NotYet => !sights.reach_back_to(&held.record),
+        Sighting::Shown | Sighting::NotYet | Sighting::OnFile(_) => {
+            !sights.reach_back_to(&held.record)
+        }
     };
     held.withheld = if sights.owner_is_alive(&held.record) {
         Some(Withheld::OwnerAlive)
@@ -358,6 +377,8 @@ struct Sights<'a> {
 struct Sight<'a> {
     listed: Option<&'a Holding>,
     checkpointed: Option<&'a CheckpointEntry>,
+    /// Version of the checkpoint that shows it.
+    file: Option<CheckpointVersion>,
 }
 
 impl Sight<'_> {
@@ -434,13 +455,14 @@ impl<'a> Sights<'a> {
         let fresh_list = self
             .census
             .is_some_and(|census| census.begun > held.answered);
+        let checkpointed = self
+            .checkpointed
+            .get(&key)
+            .filter(|(_, version)| held.checkpoint_then != Some(*version));
         Sight {
             listed: self.listed.get(&key).copied().filter(|_| fresh_list),
-            checkpointed: self
-                .checkpointed
-                .get(&key)
-                .filter(|(_, version)| held.checkpoint_then != Some(*version))
-                .map(|(entry, _)| *entry),
+            checkpointed: checkpointed.map(|(entry, _)| *entry),
+            file: checkpointed.map(|(_, version)| *version),
         }
     }
 
@@ -458,6 +480,7 @@ impl<'a> Sights<'a> {
                 let sight = Sight {
                     listed: self.listed.get(&key).copied(),
                     checkpointed: self.checkpointed.get(&key).map(|(entry, _)| *entry),
+                    file: None,
                 };
                 (key, sight.owner(&Owner::default()))
             })

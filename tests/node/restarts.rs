@@ -269,6 +269,31 @@ fn ff14_ff03_a_killed_agent_knows_every_holder_before_it_registers_again() {
 }
 
 #[test]
+fn l10_a_checkpoint_that_kubelet_refused_to_read_gives_no_chip_twice() {
+    let mut node = Node::up();
+    let a = pod("a", 2);
+    let kept = node.admit(&a).ids();
+    node.holders_known(2);
+
+    node.stage.kill_kubelet();
+    // Kubelet compares the checksum and goes on without its records; the file stays as it is.
+    let file = node.stage.path("dp/kubelet_internal_checkpoint");
+    let mut checkpoint: serde_json::Value =
+        serde_json::from_slice(&fs::read(&file).expect("readable")).expect("JSON");
+    checkpoint["Checksum"] = json!(1);
+    fs::write(&file, checkpoint.to_string()).expect("writable");
+    node.start_kubelet_below(&[&a]);
+    node.allocatable(6);
+
+    let new = node.admitted("new", 4);
+    assert!(kept.iter().all(|id| !new.contains(id)), "{new:?}");
+    assert!(
+        kept.iter()
+            .all(|id| node.holding(id).expect("held")["pod"] == "a")
+    );
+}
+
+#[test]
 fn a_kubelet_killed_and_started_again_loses_no_holder_and_no_chip() {
     let mut node = Node::up();
     let pods = [pod("a", 3), pod("b", 2)];

@@ -45,6 +45,54 @@ fn l10_a_restarted_kubelet_that_kept_its_records_changes_no_offer() {
 }
 
 #[test]
+fn l10_a_file_that_the_restarted_kubelet_did_not_read_proves_nothing_about_its_records() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.ledger.kubelet_restarted();
+    // The file is damaged: kubelet starts without its records, and writes its own upon our list.
+    let census = desk.census(&[("a", &[])]);
+    let left_behind = desk.checkpoint(&[("a", &[0])]);
+    desk.look(Some(&census), Ok(Some(&left_behind)), None);
+    desk.second += 1;
+    for pods in [&[("a", &[][..]), ("b", &[])][..], &[("b", &[])]] {
+        let census = desk.census(pods);
+        let decision = desk.decide(&[0], &Asked::Told(&census));
+        assert!(
+            matches!(decision, Decision::Refuse(Refusal::HolderUnproven { .. })),
+            "{decision:?}"
+        );
+    }
+    desk.file += 1;
+    let own = desk.checkpoint(&[]);
+    desk.look(None, Ok(Some(&own)), None);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    assert_eq!(desk.observe_for_proof(&[("a", &[])]), []);
+    assert_eq!(desk.healthy(), [1, 2, 3]);
+    assert_eq!(desk.observe_for_proof(&[("other", &[])]).len(), 1);
+    assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn l10_a_file_that_the_restarted_kubelet_writes_again_shows_that_it_kept_its_records() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.ledger.kubelet_restarted();
+    for _ in 0..2 {
+        let checkpoint = desk.checkpoint(&[("a", &[0])]);
+        desk.look(None, Ok(Some(&checkpoint)), None);
+        assert_eq!(desk.healthy(), [0, 1, 2, 3]);
+        desk.file += 1;
+    }
+    // The pod ends, and kubelet grants its chip again.
+    desk.second += 1;
+    let census = desk.census(&[("other", &[])]);
+    let decision = desk.decide(&[0], &Asked::Told(&census));
+    assert!(matches!(decision, Decision::Grant(_)), "{decision:?}");
+}
+
+#[test]
 fn l10_without_an_answer_of_pod_resources_a_forgotten_id_stays_withheld() {
     let mut desk = Desk::new();
     desk.grant(&[0]);
