@@ -10,5 +10,5 @@
 mod nodes;
 mod whole_chip;
 
-pub use nodes::{HostPaths, candidates};
+pub use nodes::{HostPaths, candidates, required_nodes};
 pub use whole_chip::{Delivery, InjectionError, InjectionRequest, inject};

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
@@ -77,9 +77,11 @@ fn bind(socket: &Path) -> io::Result<UnixListener> {
     if let Some(folder) = socket.parent() {
         fs::create_dir_all(folder)?;
     }
-    match fs::remove_file(socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
+    match fs::symlink_metadata(socket) {
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(socket)?,
+        Ok(_) => return Err(io::Error::other("something else than a socket lies there")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     let listener = UnixListener::bind(socket)?;
     fs::set_permissions(socket, Permissions::from_mode(0o600))?;

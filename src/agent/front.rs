@@ -286,8 +286,13 @@ fn add_registrations(document: &mut StatusDocument, kubelet: &KubeletStatus) {
     for (resource, status) in &kubelet.resources {
         let trouble = status.last_error.clone().unwrap_or_default();
         if status.delivered_version.is_none() {
+            let cause = if trouble.is_empty() {
+                "not yet"
+            } else {
+                &trouble
+            };
             document.shortcomings.push(format!(
-                "{resource} is not registered with kubelet: {trouble}"
+                "{resource} is not registered with kubelet: {cause}"
             ));
         }
         document.kubelet.insert(

@@ -24,6 +24,11 @@ pub(super) fn look(paths: &[String]) -> HostPaths {
     host
 }
 
+/// Whether a path exists.
+pub(super) fn exists(path: &str) -> bool {
+    fs::metadata(path).is_ok()
+}
+
 /// Nodes named `davinci` and a number.
 pub(super) fn count_chip_nodes(dev: &str) -> usize {
     let Ok(entries) = fs::read_dir(dev) else {

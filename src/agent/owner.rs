@@ -88,6 +88,8 @@ pub(super) struct Owner<J, R, C, I> {
     health: BTreeMap<DieId, ChipHealth>,
     logic_to_die: BTreeMap<LogicId, DieId>,
     occupied: BTreeSet<DieId>,
+    /// Chips whose containers would lack a device node, with the path.
+    nodeless: BTreeMap<DieId, String>,
     inventory: Option<Inventory>,
     driver_trouble: Option<(DriverTrouble, BootTime)>,
     started: Stamp,
@@ -121,6 +123,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             health: BTreeMap::new(),
             logic_to_die: BTreeMap::new(),
             occupied: BTreeSet::new(),
+            nodeless: BTreeMap::new(),
             inventory: None,
             driver_trouble: None,
             started,
@@ -227,6 +230,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     }
 
     fn verdict(&self, die: DieId) -> ChipVerdict {
+        if let Some(path) = self.nodeless.get(&die) {
+            return ChipVerdict::Unhealthy(format!("device node {path} does not exist"));
+        }
         match self.health.get(&die) {
             Some(health) if health.is_healthy() => ChipVerdict::Healthy,
             Some(health) => ChipVerdict::Unhealthy(health.reason().to_owned()),

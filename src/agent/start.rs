@@ -280,6 +280,7 @@ async fn open_store(
         Err(
             error @ (OpenError::NewerSchema { .. }
             | OpenError::ForeignOwner { .. }
+            | OpenError::SharedFolder { .. }
             | OpenError::Cancelled { .. }),
         ) => Err(error),
         Err(error) => {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::chip::Inventory;
+use crate::domain::chip::{ChipSample, HealthReading, Inventory};
 use crate::ports::{Hardware, HardwareError, HardwareNotice};
 
 use super::command::{Command, DriverTrouble};
@@ -18,6 +18,14 @@ use super::host_paths::count_chip_nodes;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const LOOK_AGAIN_LATER: Duration = Duration::from_secs(300);
 const LOOK_OFTEN_FOR: Duration = Duration::from_secs(300);
+
+/// Looking again takes at most one part in this many of the time.
+const LOOK_SHARE: u32 = 10;
+
+/// When every chip fails for so long, the driver is initialised anew, then after pauses that double up
+/// to the cap: its tables do not survive a restart of the driver below it.
+const RENEWAL_FIRST: Duration = Duration::from_secs(10);
+const RENEWAL_CAP: Duration = Duration::from_secs(600);
 
 /// Processes on chips are asked for in every n-th sample: they only matter to proofs, which take far
 /// longer.
@@ -49,6 +57,9 @@ pub(super) async fn watch_chips<H: Hardware>(
         most_chips: 0,
         incomplete_since: None,
         nodes_counted: None,
+        last_look: Duration::ZERO,
+        failing_since: None,
+        renewal_pause: RENEWAL_FIRST,
     };
     cancel.run_until_cancelled(watch.run()).await;
 }
@@ -62,6 +73,9 @@ struct Watch<H> {
     most_chips: usize,
     incomplete_since: Option<Instant>,
     nodes_counted: Option<Instant>,
+    last_look: Duration,
+    failing_since: Option<Instant>,
+    renewal_pause: Duration,
 }
 
 /// The owner task is gone.
@@ -135,7 +149,10 @@ impl<H: Hardware> Watch<H> {
     }
 
     async fn enumerate_again(&mut self, fresh: bool) -> Result<(), OwnerGone> {
-        match self.hardware.inventory(fresh).await {
+        let begun = now();
+        let looked = self.hardware.inventory(fresh).await;
+        self.last_look = begun.elapsed();
+        match looked {
             Ok(inventory) => self.take(inventory).await,
             Err(error) => self.trouble(DriverTrouble::Failed(error)).await,
         }
@@ -165,7 +182,8 @@ impl<H: Hardware> Watch<H> {
         } else {
             LOOK_AGAIN_LATER
         };
-        looked.elapsed() >= pause
+        // A look that waits for a hanging chip costs all the others their samples.
+        looked.elapsed() >= pause.max(self.last_look * LOOK_SHARE)
     }
 
     /// A node with more chip nodes than chips is not complete.
@@ -192,7 +210,11 @@ impl<H: Hardware> Watch<H> {
             .sample(round.is_multiple_of(PROCESSES_EVERY))
             .await
         {
-            Ok(samples) => self.tell(Command::Samples(samples)).await,
+            Ok(samples) => {
+                let failing = !samples.is_empty() && samples.iter().all(has_failed);
+                self.tell(Command::Samples(samples)).await?;
+                self.renew_when_due(failing).await
+            }
             Err(error) => {
                 let restart = matches!(error, HardwareError::Host(_));
                 self.trouble(DriverTrouble::Failed(error)).await?;
@@ -205,12 +227,40 @@ impl<H: Hardware> Watch<H> {
         }
     }
 
+    /// Initialises a driver anew under which every chip has failed for long.
+    async fn renew_when_due(&mut self, failing: bool) -> Result<(), OwnerGone> {
+        if !failing {
+            self.failing_since = None;
+            self.renewal_pause = RENEWAL_FIRST;
+            return Ok(());
+        }
+        let since = *self.failing_since.get_or_insert_with(now);
+        if since.elapsed() < self.renewal_pause {
+            return Ok(());
+        }
+        tracing::warn!(
+            for_s = since.elapsed().as_secs(),
+            "every chip fails: initialising the driver anew"
+        );
+        self.failing_since = Some(now());
+        self.renewal_pause = (self.renewal_pause * 2).min(RENEWAL_CAP);
+        self.enumerate_again(true).await
+    }
+
     async fn trouble(&self, trouble: DriverTrouble) -> Result<(), OwnerGone> {
         self.tell(Command::DriverTrouble(trouble)).await
     }
 
     async fn tell(&self, command: Command) -> Result<(), OwnerGone> {
         self.owner.send(command).await.map_err(|_| OwnerGone)
+    }
+}
+
+/// The driver gave no health at all, as against a bad one.
+fn has_failed(sample: &ChipSample) -> bool {
+    match sample.health {
+        HealthReading::Failed(_) | HealthReading::Lost | HealthReading::NoAnswer => true,
+        HealthReading::Level(_) => false,
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn command() -> Command {
         .about("Check or show the configuration")
         .subcommand_required(true)
         .subcommand(layered(
-            Command::new("check").about("Check every source and value"),
+            Command::new("check").about("Check the configuration and name the first error"),
             false,
         ))
         .subcommand(layered(

@@ -122,8 +122,8 @@ pub const KEYS: &[Key] = &[
     key(
         "driver_grace_seconds",
         "10",
-        "how long chips keep their last health while the driver as a whole gives no answer, 0 to \
-         600 seconds",
+        "how long chips keep their last health while the process that holds the driver is away or \
+         silent, 0 to 600 seconds",
     ),
     key("log_format", "human", "human or json; logs go to stderr"),
     key("log_level", "info", "error, warn, info, debug or trace"),

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::keys::{KEYS, Key};
@@ -13,6 +14,8 @@ use super::keys::{KEYS, Key};
 pub const DEFAULT_FILE: &str = "/etc/ascend/agent.toml";
 
 const VARIABLE_PREFIX: &str = "ASCEND_AGENT_";
+
+const OTHERS_WRITE: u32 = 0o022;
 
 /// A larger file is not a configuration.
 const FILE_MAX_BYTES: u64 = 1 << 20;
@@ -86,6 +89,19 @@ pub enum ConfigError {
         /// The system's words.
         #[source]
         source: io::Error,
+    },
+    /// Somebody else could write the file, and have a library of his own loaded by it.
+    #[error(
+        "configuration file {path} belongs to uid {owner} and has mode {mode:04o}; it must belong to \
+         root or the agent's user and be writable by nobody else: chown it and run `chmod go-w`"
+    )]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Its permission bits.
+        mode: u32,
     },
     /// The file is too large.
     #[error("configuration file {path} has {bytes} bytes; at most {FILE_MAX_BYTES} are read")]
@@ -204,6 +220,13 @@ impl Layered {
                 return Ok(());
             }
             Err(error) => return Err(unreadable(error)),
+            Ok(meta) if meta.mode() & OTHERS_WRITE != 0 || !is_trusted(meta.uid()) => {
+                return Err(ConfigError::Unsafe {
+                    path: path.to_owned(),
+                    owner: meta.uid(),
+                    mode: meta.mode() & 0o7777,
+                });
+            }
             Ok(meta) if meta.len() > FILE_MAX_BYTES => {
                 return Err(ConfigError::TooLarge {
                     path: path.to_owned(),
@@ -291,6 +314,11 @@ fn is_service_link(name: &str) -> bool {
         || name.starts_with("PORT_")
 }
 
+/// Root, or the user this process acts as, to whom its own folder under `/proc` belongs.
+fn is_trusted(owner: u32) -> bool {
+    owner == 0 || fs::metadata("/proc/self").is_ok_and(|own| own.uid() == owner)
+}
+
 fn known_key(written: &str, origin: &str) -> Result<&'static Key, ConfigError> {
     KEYS.iter()
         .find(|key| key.name == written)
@@ -305,6 +333,13 @@ fn known_key(written: &str, origin: &str) -> Result<&'static Key, ConfigError> {
 /// The key with the fewest edits, when close enough to be meant.
 fn nearest(written: &str) -> Option<&'static Key> {
     let written: String = written.chars().take(64).collect();
+    let plain = written.replace('_', "");
+    let begun = KEYS
+        .iter()
+        .find(|key| plain.len() >= 4 && key.name.replace('_', "").starts_with(&plain));
+    if begun.is_some() {
+        return begun;
+    }
     KEYS.iter()
         .map(|key| (edits(&written, key.name), key))
         .min_by_key(|(distance, _)| *distance)
@@ -380,6 +415,9 @@ mod tests {
         let error = Layered::gather(None, &Fixed(&[("ASCEND_AGENT_LOGLEVEL", "x")]), &[])
             .expect_err("unknown");
         assert!(error.to_string().contains("log_level"), "{error}");
+        let error = Layered::gather(None, &Fixed(&[("ASCEND_AGENT_HOLDDOWN", "4")]), &[])
+            .expect_err("unknown");
+        assert!(error.to_string().contains("hold_down_seconds"), "{error}");
     }
 
     #[test]
@@ -405,6 +443,15 @@ mod tests {
             ("ASCEND_AGENT_PORT_8082_TCP_ADDR", "10.0.0.1"),
         ]);
         assert!(Layered::gather(None, &links, &[]).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_refused() {
+        let file = file("state_dir = \"/x\"\n");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs::set_permissions(file.path(), mode).expect("chmod");
+        let error = Layered::gather(Some(file.path()), &Fixed(&[]), &[]).expect_err("refused");
+        assert!(error.to_string().contains("mode 0666"), "{error}");
     }
 
     #[test]

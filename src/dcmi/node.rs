@@ -55,11 +55,16 @@ pub struct Listing {
     pub problems: Vec<String>,
 }
 
-/// Lists the node's chips.
+/// Lists the node's chips. `devices_on_card` asks one card, within a deadline, so that a card that hangs
+/// is one line among the problems and hides no other.
 ///
 /// # Errors
 /// The list itself could not be had.
-pub fn list(dcmi: &Dcmi, api: DcmiApi) -> Result<Listing, CallError> {
+pub fn list(
+    dcmi: &Dcmi,
+    api: DcmiApi,
+    devices_on_card: impl Fn(CardId) -> Result<i32, String>,
+) -> Result<Listing, CallError> {
     let list = dcmi.list(api)?;
     let present: Vec<i32> = list.ids.iter().copied().filter(|id| *id >= 0).collect();
     let listed = u32::try_from(present.len()).unwrap_or(u32::MAX);
@@ -81,7 +86,7 @@ pub fn list(dcmi: &Dcmi, api: DcmiApi) -> Result<Listing, CallError> {
     for id in present {
         match api {
             DcmiApi::V2 => listing.chips.push(Address::Logic { device: id }),
-            DcmiApi::V1 => match dcmi.devices_on_card(CardId(id)) {
+            DcmiApi::V1 => match devices_on_card(CardId(id)) {
                 Ok(devices) => listing
                     .chips
                     .extend((0..devices).map(|device| Address::Card {

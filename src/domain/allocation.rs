@@ -85,7 +85,7 @@ impl fmt::Display for ReleaseCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ProvenGone => "proven gone",
-            Self::GrantedAgain => "granted again",
+            Self::GrantedAgain => "gone at the next grant",
             Self::OwnerMoved => "owner moved",
         })
     }

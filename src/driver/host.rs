@@ -28,6 +28,7 @@ use crate::dcmi::code::CallError;
 use crate::dcmi::subscription;
 use crate::dcmi::{node, search};
 use crate::domain::fault::FaultEvent;
+use crate::domain::ids::CardId;
 
 /// Reports that wait for the agent to read; a full queue holds the sender, not memory.
 const REPORT_QUEUE: usize = 64;
@@ -40,6 +41,9 @@ const DESK_QUEUE: usize = 256;
 
 /// One request that runs and one that waits.
 const NODE_QUEUE: usize = 1;
+
+/// How long one card may take to say how many chips it has.
+const CARD_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Every thread runs vendor code or little of ours; only pages touched count.
 const STACK_BYTES: usize = 512 * 1024;
@@ -220,7 +224,10 @@ impl NodeThread {
         // Events are asked for first, so that none falls between the first look and them.
         self.subscribe();
         for id in asked {
-            let sent = match node::list(&self.context.dcmi, self.context.api) {
+            let list = node::list(&self.context.dcmi, self.context.api, |card| {
+                self.devices_on_card(card)
+            });
+            let sent = match list {
                 Ok(listing) => self
                     .to_desk
                     .send(DeskMessage::Listed { id, listing })
@@ -233,6 +240,24 @@ impl NodeThread {
             if !sent {
                 return;
             }
+        }
+    }
+
+    /// Asks on a thread of its own: a card that hangs keeps that thread, at most one per card of this
+    /// process, and nothing else.
+    fn devices_on_card(&self, card: CardId) -> Result<i32, String> {
+        let (sender, answer) = sync_channel(1);
+        let context = Arc::clone(&self.context);
+        let asking = spawn("card", move || {
+            // Nobody listens once the deadline passed.
+            let _late = sender.send(context.dcmi.devices_on_card(card));
+        });
+        if let Err(error) = asking {
+            return Err(error.to_string());
+        }
+        match answer.recv_timeout(CARD_DEADLINE) {
+            Ok(devices) => devices.map_err(|error| error.to_string()),
+            Err(_) => Err("no answer in time".to_owned()),
         }
     }
 

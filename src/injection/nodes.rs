@@ -62,6 +62,12 @@ pub fn candidates(
     paths
 }
 
+/// The nodes without which a container cannot use a chip.
+#[must_use]
+pub fn required_nodes(dev: &str, phy: PhyId) -> [String; 2] {
+    [format!("{dev}/{MANAGER}"), chip_node(dev, phy)]
+}
+
 pub(super) fn shared_nodes() -> &'static [&'static str] {
     &SHARED
 }

@@ -63,6 +63,17 @@ pub enum OpenError {
         /// Ours.
         own: u32,
     },
+    /// The folder is used for something else.
+    #[error(
+        "{directory} is open to others and holds {entry:?}, which is not the agent's: name a folder \
+         of its own in state_dir"
+    )]
+    SharedFolder {
+        /// The folder.
+        directory: PathBuf,
+        /// Something that lies in it.
+        entry: String,
+    },
     /// No space left.
     #[error("no space left for {path}: free some space on its disk")]
     Full {

@@ -73,6 +73,8 @@ impl Place {
             });
         }
         if metadata.mode() & OWNER_ONLY != 0 {
+            self.refuse_shared_folder()?;
+            tracing::warn!(directory = %self.directory.display(), "closing the folder to others (0700)");
             fs::set_permissions(&self.directory, Permissions::from_mode(0o700))
                 .map_err(refused("restrict"))?;
         }
@@ -80,6 +82,27 @@ impl Place {
     }
 
     /// Takes the directory for this process, or says who has it.
+    /// A folder open to others that holds things and no store of ours is somebody else's, and closing it
+    /// could lock a host out.
+    fn refuse_shared_folder(&self) -> Result<(), OpenError> {
+        let refused = |source| OpenError::io("read", &self.directory, source);
+        let mut foreign = None;
+        for entry in fs::read_dir(&self.directory).map_err(refused)? {
+            let name = entry.map_err(refused)?.file_name();
+            if name == STATE_FILE || name == LOCK_FILE {
+                return Ok(());
+            }
+            foreign = Some(name);
+        }
+        match foreign {
+            None => Ok(()),
+            Some(name) => Err(OpenError::SharedFolder {
+                directory: self.directory.clone(),
+                entry: name.to_string_lossy().into_owned(),
+            }),
+        }
+    }
+
     pub(super) fn lock(&self) -> Result<PlaceLock, OpenError> {
         let path = self.directory.join(LOCK_FILE);
         let refused = |doing| {

@@ -179,7 +179,9 @@ fn c13_an_unknown_or_unhealthy_id_is_refused_by_name_and_changes_nothing() {
 
 #[test]
 fn a_container_without_its_device_node_is_refused_with_the_path() {
-    let node = Node::up();
+    let node = Node::of("910b3-8x1")
+        .flag("health-poll-ms", "60000")
+        .ready(8);
     std::fs::remove_file(node.stage.path("dev/davinci_manager")).expect("the node goes");
     let verdict = node.admit(&pod("unlucky", 1));
     assert!(!verdict.is_admitted());
@@ -189,6 +191,24 @@ fn a_container_without_its_device_node_is_refused_with_the_path() {
     );
     assert!(verdict.message().contains("davinci_manager"), "{verdict:?}");
     assert!(node.held().is_empty());
+}
+
+#[test]
+fn a_chip_whose_device_node_is_missing_is_not_offered_until_it_is_there() {
+    let node = Node::up();
+    let path = node.stage.path("dev/davinci3");
+    let aside = node.stage.path("davinci3");
+    std::fs::rename(&path, &aside).expect("the node goes");
+    node.allocatable(7);
+    let chip = node.chip(3);
+    assert!(
+        chip["reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("davinci3 does not exist")),
+        "{chip}"
+    );
+    std::fs::rename(&aside, &path).expect("the node comes back");
+    node.allocatable(8);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn audit_answers_by_chip_pod_and_time_and_the_same_without_an_agent() {
     let all = node.audit(&[]);
     assert_eq!(all.len(), 9);
     let gone: Vec<&Value> = all.iter().filter(|row| row["pod"] == "gone").collect();
-    assert_eq!(gone[0]["ended_by"], "granted again");
+    assert_eq!(gone[0]["ended_by"], "gone at the next grant");
     assert_eq!(gone[0]["namespace"], "default");
     assert_eq!(gone[0]["pod_uid"], "uid-of-gone");
 
@@ -128,7 +128,7 @@ fn audit_answers_by_chip_pod_and_time_and_the_same_without_an_agent() {
     assert_eq!(csv.lines().count(), 10);
     let table = text(&node.run(&["audit", "allocations"]).stdout);
     assert!(
-        table.contains("granted again") && table.contains("held"),
+        table.contains("gone at the next grant") && table.contains("held"),
         "{table}"
     );
 

@@ -89,7 +89,7 @@ fn l1_without_an_answer_of_pod_resources_a_contested_id_is_refused_and_later_gra
     node.admitted("d", 8);
     assert!(relay.calls() > 0);
     for tenure in node.audit_of("a") {
-        assert_eq!(tenure["ended_by"], "granted again");
+        assert_eq!(tenure["ended_by"], "gone at the next grant");
     }
     node.holders_known_of("d", 8);
 }

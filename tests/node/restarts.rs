@@ -330,7 +330,7 @@ fn l11_a_reboot_that_recreates_pods_under_new_names_frees_the_old_grants() {
     for tenure in node.audit_of("before") {
         let ended = tenure["ended_by"].as_str().expect("a cause");
         assert!(
-            ["proven gone", "granted again"].contains(&ended),
+            ["proven gone", "gone at the next grant"].contains(&ended),
             "{tenure}"
         );
     }

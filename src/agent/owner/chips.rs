@@ -1,13 +1,17 @@
 //! What the driver says: enumerations, samples, events, silence.
 
+use std::collections::BTreeMap;
+
 use crate::domain::chip::{ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{DieId, PhyId};
 use crate::health::Transition;
+use crate::injection::{Delivery, required_nodes};
 use crate::ports::{Batch, ChipRecord, Clock, Ids, Journal, KubeletRecords};
 
 use super::super::command::DriverTrouble;
+use super::super::host_paths::exists;
 use super::Owner;
 
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
@@ -89,6 +93,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             tracing::info!("the driver answers again");
             self.driver_trouble = None;
         }
+        self.look_for_nodes();
         let policy = self.settings.policy;
         let mut transitions = Vec::new();
         for sample in samples {
@@ -110,6 +115,33 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         self.tell_transitions(transitions).await;
         self.sampled
             .send_if_modified(|sampled| !std::mem::replace(sampled, true));
+    }
+
+    /// A chip that Allocate would refuse for want of its device node is not offered either. With Ascend
+    /// Docker Runtime the runtime brings the nodes, and ours tell nothing.
+    fn look_for_nodes(&mut self) {
+        if self.settings.delivery == Delivery::DockerRuntime {
+            return;
+        }
+        let dev = &self.settings.dev_dir;
+        let nodeless: BTreeMap<DieId, String> = self
+            .ledger
+            .chips()
+            .values()
+            .filter(|entry| entry.present)
+            .filter_map(|entry| {
+                let paths = required_nodes(dev, entry.chip.phy);
+                let missing = paths.into_iter().find(|path| !exists(path))?;
+                Some((entry.chip.die, missing))
+            })
+            .collect();
+        if nodeless != self.nodeless {
+            for path in nodeless.values() {
+                tracing::warn!(path, "a device node is missing: its chip is not offered");
+            }
+            self.nodeless = nodeless;
+            self.publish();
+        }
     }
 
     pub(super) async fn take_fault(&mut self, event: &FaultEvent) {

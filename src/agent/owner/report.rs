@@ -141,7 +141,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             .ledger
             .chips()
             .values()
-            .filter(|entry| entry.present)
+            .filter(|entry| entry.present || self.health.contains_key(&entry.chip.die))
             .map(|entry| {
                 let chip = &entry.chip;
                 let place = self
@@ -169,9 +169,10 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                         .unwrap_or_default(),
                     present: entry.present,
                     healthy: offered.is_some_and(|device| device.healthy),
-                    reason: offered
-                        .map(|device| device.reason.clone())
-                        .unwrap_or_default(),
+                    reason: offered.map_or_else(
+                        || "the driver does not list this chip".to_owned(),
+                        |device| device.reason.clone(),
+                    ),
                     codes: self.codes(chip.die),
                     holder: self
                         .ledger

@@ -88,7 +88,7 @@ impl fmt::Display for Refusal {
             Rule::ForeignWrite { mode } => write!(
                 f,
                 "{path} must not be writable by group or others, found mode {mode:04o}; \
-                 run `chmod go-w {path}`"
+                 run `chmod go-w {path}`, or, where others must write there, move the library elsewhere"
             ),
             Rule::Depth => write!(
                 f,
