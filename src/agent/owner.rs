@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config::Config;
@@ -24,7 +25,7 @@ use crate::domain::time::{BootTime, Stamp};
 use crate::health::{ChipHealth, HealthPolicy};
 use crate::injection::Delivery;
 use crate::ledger::{ChipVerdict, Ledger, Naming};
-use crate::ports::{Clock, Ids, Journal, KubeletRecords};
+use crate::ports::{Clock, Ids, Journal, JournalError, KubeletRecords, StoredState};
 
 use super::command::{AllocateReply, Command, DriverTrouble};
 pub(super) use durable::StoreState;
@@ -94,12 +95,16 @@ pub(super) struct Owner<J, R, C, I> {
     driver_trouble: Option<(DriverTrouble, BootTime)>,
     started: Stamp,
     last_sample: Option<BootTime>,
+    /// When the driver's silence was judged last.
+    judged: BootTime,
     store: StoreState,
     pod_resources: Option<bool>,
     offers: watch::Sender<Arc<Offer>>,
     sampled: watch::Sender<bool>,
     refresh: u64,
     refused: allocate::RefusalLog,
+    /// The store being read again after a failure.
+    reading: Option<JoinHandle<Result<StoredState, JournalError>>>,
 }
 
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
@@ -128,12 +133,14 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             driver_trouble: None,
             started,
             last_sample: None,
+            judged: started.boot_time,
             store,
             pod_resources: None,
             offers: outlets.offers,
             sampled: outlets.sampled,
             refresh: 0,
             refused: allocate::RefusalLog::default(),
+            reading: None,
         }
     }
 
@@ -154,6 +161,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             };
             let Some(command) = command else { return };
             if let Command::Stop { reply } = command {
+                if let Some(reading) = self.reading.take() {
+                    reading.abort();
+                }
                 self.note(HistoryEvent::AgentStopped).await;
                 // Nobody waits when the asker gave up.
                 let _ = reply.send(());

@@ -68,6 +68,18 @@ pub enum StartError {
     /// The admin socket cannot be served.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// A fault of ours: without its owner the agent can do nothing, and a new one rebuilds everything.
+    #[error("the owner of the ledger broke; its last words are in the log")]
+    OwnerBroke,
+}
+
+/// Ends the agent when the owner ends, however it ends.
+struct EndsAgent(CancellationToken);
+
+impl Drop for EndsAgent {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// Runs the agent until SIGTERM, SIGINT or SIGQUIT.
@@ -124,7 +136,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         Arc::clone(&journal),
         status_seen,
     );
-    let owner = tracker.spawn(owner.run(queue));
+    let ends = EndsAgent(cancel.clone());
+    let owner = tracker.spawn(async move {
+        let _ends = ends;
+        owner.run(queue).await;
+    });
     admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel)?;
 
     let (notices, notices_seen) = mpsc::channel(NOTICE_QUEUE);
@@ -167,20 +183,25 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     })
     .await;
 
-    drain(&driver, &commands, owner, &journal, &tracker).await;
+    let broke = drain(&driver, &commands, owner, &journal, &tracker).await;
     tracing::info!("ascend-agent ended");
+    if broke {
+        return Err(StartError::OwnerBroke);
+    }
     Ok(())
 }
 
-/// The way back: no more driver, a last record, the store closed, every task ended.
+/// The way back: no more driver, a last record, the store closed, every task ended. True when the owner
+/// broke.
 async fn drain(
     driver: &DriverHost,
     commands: &mpsc::Sender<Command>,
     owner: JoinHandle<()>,
     journal: &LateStore,
     tracker: &TaskTracker,
-) {
+) -> bool {
     tracing::info!("draining");
+    let mut broke = false;
     let drained = timeout(DRAIN, async {
         driver.close().await;
         let (reply, stopped) = oneshot::channel();
@@ -188,7 +209,7 @@ async fn drain(
             // The owner may be gone already; then there is nothing to wait for.
             let _ = stopped.await;
         }
-        let _ = owner.await;
+        broke = owner.await.is_err();
         journal.close().await;
         tracker.close();
         tracker.wait().await;
@@ -196,6 +217,7 @@ async fn drain(
     if drained.await.is_err() {
         tracing::warn!(within = ?DRAIN, "not everything ended in time");
     }
+    broke
 }
 
 fn settings(config: &Config) -> OwnerSettings {

@@ -27,7 +27,10 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
         LogFormat::Human => LineForm::Human,
         LogFormat::Json => LineForm::Json,
     };
-    telemetry::init(form, config.log_level);
+    let _logs = match telemetry::init(form, config.log_level) {
+        Ok(logs) => logs,
+        Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
+    };
     tracing::info!(?config, "effective configuration");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)

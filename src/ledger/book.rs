@@ -120,6 +120,20 @@ impl Held {
 }
 
 impl Held {
+    /// What a look at kubelet's records, that shows the grant in the List or in this version of the
+    /// checkpoint, tells about the running kubelet. A grant of this run was written into the file by it,
+    /// and so was one that stands in two versions.
+    pub(super) fn seen(&self, listed: bool, file: Option<CheckpointVersion>) -> Sighting {
+        match (self.sighting, file) {
+            (Sighting::NotYet, Some(file)) if self.taken_over && !listed => Sighting::OnFile(file),
+            (Sighting::NotSinceRestart, Some(file)) if !listed => Sighting::OnFile(file),
+            (Sighting::OnFile(first), Some(file)) if first == file && !listed => {
+                Sighting::OnFile(file)
+            }
+            _ => Sighting::Shown,
+        }
+    }
+
     /// True for a holder that kubelet's checkpoint showed and pod-resources never did, which is how an
     /// ordinary init container looks.
     pub(super) fn may_be_init_container(&self) -> bool {

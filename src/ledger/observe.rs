@@ -240,7 +240,10 @@ fn note_presence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
-    held.sighting = seen_now(held, sight);
+    held.sighting = held.seen(
+        sight.listed.is_some(),
+        sight.checkpointed.map(|seen| seen.1),
+    );
     held.withheld = None;
     let owner = sight.owner(&held.record.owner);
     if !held.record.confirmed || owner != held.record.owner {
@@ -260,21 +263,6 @@ fn note_presence(
     absence.since = census.begun;
     absence.checkpoint_then = context.checkpoint_before;
     request_refresh(absence, context.at.boot_time, findings);
-}
-
-/// A grant of this run that the file shows was written there by the running kubelet, and so was one
-/// that stands in two versions of it.
-fn seen_now(held: &Held, sight: &Sight<'_>) -> Sighting {
-    match (held.sighting, sight.file) {
-        (Sighting::NotYet, Some(file)) if held.taken_over && sight.listed.is_none() => {
-            Sighting::OnFile(file)
-        }
-        (Sighting::NotSinceRestart, Some(file)) if sight.listed.is_none() => Sighting::OnFile(file),
-        (Sighting::OnFile(first), Some(file)) if first == file && sight.listed.is_none() => {
-            Sighting::OnFile(file)
-        }
-        _ => Sighting::Shown,
-    }
 }
 
 fn note_absence(
@@ -326,11 +314,7 @@ fn withhold_forgotten(held: &mut Held, sights: &Sights<'_>, context: &ObserveCon
         Sighting::NotSinceRestart => true,
         Sighting::Shown | Sighting::NotYet if !held.taken_over => false,
         // The checkpoint would prove the holder gone; one that cannot be read never does.
-        Sighting::Shown | Sighting::NotYet | Sighting::OnFile(_)
-            if context.checkpoint.is_none() =>
-        {
-            held.withheld.is_some()
-        }
+        _ if context.checkpoint.is_none() => held.withheld.is_some(),
         Sighting::Shown | Sighting::NotYet | Sighting::OnFile(_) => {
             !sights.reach_back_to(&held.record)
         }
@@ -376,9 +360,7 @@ struct Sights<'a> {
 /// Where kubelet's records show one grant.
 struct Sight<'a> {
     listed: Option<&'a Holding>,
-    checkpointed: Option<&'a CheckpointEntry>,
-    /// Version of the checkpoint that shows it.
-    file: Option<CheckpointVersion>,
+    checkpointed: Option<(&'a CheckpointEntry, CheckpointVersion)>,
 }
 
 impl Sight<'_> {
@@ -389,7 +371,7 @@ impl Sight<'_> {
             owner.pod = Some(holding.pod.name.clone());
             owner.container = Some(holding.container.clone());
         }
-        if let Some(entry) = self.checkpointed {
+        if let Some((entry, _)) = self.checkpointed {
             owner.pod_uid = Some(entry.pod_uid.clone());
             if self.listed.is_none() && owner.container.is_none() {
                 owner.container = Some(entry.container.clone());
@@ -455,14 +437,13 @@ impl<'a> Sights<'a> {
         let fresh_list = self
             .census
             .is_some_and(|census| census.begun > held.answered);
-        let checkpointed = self
-            .checkpointed
-            .get(&key)
-            .filter(|(_, version)| held.checkpoint_then != Some(*version));
         Sight {
             listed: self.listed.get(&key).copied().filter(|_| fresh_list),
-            checkpointed: checkpointed.map(|(entry, _)| *entry),
-            file: checkpointed.map(|(_, version)| *version),
+            checkpointed: self
+                .checkpointed
+                .get(&key)
+                .filter(|(_, version)| held.checkpoint_then != Some(*version))
+                .copied(),
         }
     }
 
@@ -479,8 +460,7 @@ impl<'a> Sights<'a> {
             .map(|key| {
                 let sight = Sight {
                     listed: self.listed.get(&key).copied(),
-                    checkpointed: self.checkpointed.get(&key).map(|(entry, _)| *entry),
-                    file: None,
+                    checkpointed: self.checkpointed.get(&key).copied(),
                 };
                 (key, sight.owner(&Owner::default()))
             })

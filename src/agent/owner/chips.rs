@@ -12,7 +12,7 @@ use crate::ports::{Batch, ChipRecord, Clock, Ids, Journal, KubeletRecords};
 
 use super::super::command::DriverTrouble;
 use super::super::host_paths::exists;
-use super::Owner;
+use super::{Owner, TICK};
 
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     pub(super) async fn take_inventory(&mut self, inventory: Inventory) {
@@ -165,6 +165,14 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     /// its host is replaced within a second after a crash.
     pub(super) async fn judge_silent_driver(&mut self) {
         let now = self.now();
+        // While the owner itself stood still (a frozen process, a suspended machine, a slow disk) nobody
+        // listened, and the driver's answers may wait in the queue: that time is not the driver's silence.
+        let stood_still = now.since(std::mem::replace(&mut self.judged, now));
+        if let Some(last) = &mut self.last_sample
+            && stood_still > TICK * 2
+        {
+            *last = last.plus(stood_still);
+        }
         let Some(last) = self.last_sample else { return };
         if now.since(last) <= self.settings.driver_grace {
             return;

@@ -1,7 +1,10 @@
 //! The owner and its journal: loading, committing, living through a failing store.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::domain::history::HistoryEvent;
 use crate::domain::time::{BootTime, Stamp};
@@ -17,6 +20,9 @@ const BACKLOG_MAX: usize = 256;
 
 /// Pause between two tries to write to a failing store.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// How long the owner itself waits for the store to be read again.
+const READING: Duration = Duration::from_millis(100);
 
 /// How durable the agent is now.
 #[derive(Debug)]
@@ -133,6 +139,13 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     /// Tries a failing store from time to time, so that it is found to be well again without costing
     /// a pod. Nobody knows which of the last commits reached the disk: what is there and not in memory
     /// is held from now on, what is in memory and not there is written again.
+    ///
+    /// The reading runs beside the owner: a disk that stands still makes it take its whole deadline, and
+    /// health, lists and operators do not wait for that. Nothing is committed meanwhile.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this task waits for its end, and aborts it when it stops itself"
+    )]
     pub(super) async fn retry_store(&mut self) {
         let history: Vec<_> = match &self.store {
             StoreState::Failing {
@@ -142,7 +155,21 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             | StoreState::Durable { .. }
             | StoreState::Volatile { .. } => return,
         };
-        let state = match self.journal.load().await {
+        let journal = Arc::clone(&self.journal);
+        let reading = self
+            .reading
+            .get_or_insert_with(|| tokio::spawn(async move { journal.load().await }));
+        // Enough for a disk that is well; one that is not is looked at again at the next tick.
+        let Ok(read) = timeout(READING, reading).await else {
+            return;
+        };
+        self.reading = None;
+        let read = read.unwrap_or_else(|fault| {
+            Err(JournalError::Storage {
+                cause: fault.to_string(),
+            })
+        });
+        let state = match read {
             Ok(state) => state,
             Err(error) => return self.store_failed(&error, Vec::new()),
         };
