@@ -38,6 +38,8 @@ pub(super) enum Command {
     },
     /// Kubelet's records were looked at.
     Views(KubeletViews),
+    /// The driver is about to be initialised anew, and no sample comes meanwhile.
+    Renewing,
     /// The node was enumerated.
     Inventory(Inventory),
     /// The driver does not answer, or not all cards are up yet.

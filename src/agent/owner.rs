@@ -40,6 +40,7 @@ pub(super) struct OwnerSettings {
     pub(super) policy: HealthPolicy,
     pub(super) owner_proof: Duration,
     pub(super) driver_grace: Duration,
+    pub(super) driver_init: Duration,
     pub(super) delivery: Delivery,
     pub(super) driver_mounts: bool,
     pub(super) dev_dir: String,
@@ -60,6 +61,7 @@ impl OwnerSettings {
             },
             owner_proof: config.owner_proof,
             driver_grace: config.driver_grace,
+            driver_init: config.driver_init,
             delivery,
             driver_mounts: config.driver_mounts,
             dev_dir: config.dev_dir.clone(),
@@ -95,6 +97,8 @@ pub(super) struct Owner<J, R, C, I> {
     driver_trouble: Option<(DriverTrouble, BootTime)>,
     started: Stamp,
     last_sample: Option<BootTime>,
+    /// Since when the agent itself has the driver initialised anew.
+    renewing: Option<BootTime>,
     /// When the driver's silence was judged last.
     judged: BootTime,
     store: StoreState,
@@ -133,6 +137,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             driver_trouble: None,
             started,
             last_sample: None,
+            renewing: None,
             judged: started.boot_time,
             store,
             pod_resources: None,
@@ -207,11 +212,14 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 self.observe(views).await;
                 self.publish();
             }
+            Command::Renewing => self.renewing = Some(self.now()),
             Command::Inventory(inventory) => {
+                self.renewing = None;
                 self.take_inventory(inventory).await;
                 self.publish();
             }
             Command::DriverTrouble(trouble) => {
+                self.renewing = None;
                 self.take_trouble(trouble);
                 self.publish();
             }

@@ -149,6 +149,9 @@ impl<H: Hardware> Watch<H> {
     }
 
     async fn enumerate_again(&mut self, fresh: bool) -> Result<(), OwnerGone> {
+        if fresh {
+            self.tell(Command::Renewing).await?;
+        }
         let begun = now();
         let looked = self.hardware.inventory(fresh).await;
         self.last_look = begun.elapsed();

@@ -200,6 +200,12 @@ impl ResourceName {
         &self.0
     }
 
+    /// The part before the slash.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        self.0.split_once('/').map_or("", |(domain, _)| domain)
+    }
+
     /// The part after the slash, which also names the plugin's socket.
     #[must_use]
     pub fn short(&self) -> &str {

@@ -56,6 +56,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         }
         self.inventory = Some(inventory);
         self.driver_trouble = None;
+        // An enumeration is an answer too: silence counts from it.
+        self.last_sample = self.last_sample.map(|_| at.boot_time);
         let chips = changed
             .into_iter()
             .map(|entry| ChipRecord {
@@ -174,7 +176,12 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             *last = last.plus(stood_still);
         }
         let Some(last) = self.last_sample else { return };
-        if now.since(last) <= self.settings.driver_grace {
+        // A driver that the agent itself has initialised anew is not silent before its deadline.
+        let grace = match self.renewing {
+            Some(begun) if now.since(begun) <= self.settings.driver_init => return,
+            Some(_) | None => self.settings.driver_grace,
+        };
+        if now.since(last) <= grace {
             return;
         }
         let policy = self.settings.policy;

@@ -41,6 +41,13 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let findings = self
             .ledger
             .observe(&context, || (ids.allocation(), ids.grant()));
+        let mut findings = findings;
+        // Kubelet's records are read for the configured domain only: they say nothing about others.
+        let domain = &self.settings.naming.domain;
+        findings.released.retain(|id| {
+            let record = self.ledger.record(*id);
+            record.is_some_and(|record| record.resource.domain() == domain)
+        });
         self.settle(findings).await;
     }
 

@@ -29,6 +29,19 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 "chip {die} is withheld, a ledger invariant broke: {why}"
             ));
         }
+        let domain = &self.settings.naming.domain;
+        let foreign = self
+            .ledger
+            .held()
+            .values()
+            .filter(|held| held.record.resource.domain() != domain)
+            .count();
+        if foreign > 0 {
+            shortcomings.push(format!(
+                "{foreign} chips are held under another resource domain than {domain}: they stay held \
+                 until the agent runs with that domain again"
+            ));
+        }
         let chips = self.chip_statuses();
         if !chips.is_empty() && chips.iter().all(|chip| !chip.healthy) {
             shortcomings.push("no chip is healthy".to_owned());
