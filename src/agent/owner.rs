@@ -248,11 +248,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     }
 
     fn verdict(&self, die: DieId) -> ChipVerdict {
-        if let Some(path) = self.nodeless.get(&die) {
-            return ChipVerdict::Unhealthy(format!("device node {path} does not exist"));
-        }
         match self.health.get(&die) {
-            Some(health) if health.is_healthy() => ChipVerdict::Healthy,
+            Some(health) if health.is_healthy() => match self.nodeless.get(&die) {
+                None => ChipVerdict::Healthy,
+                Some(path) => ChipVerdict::Unhealthy(format!("device node {path} does not exist")),
+            },
             Some(health) => ChipVerdict::Unhealthy(health.reason().to_owned()),
             None => ChipVerdict::Unhealthy("its health was not read yet".to_owned()),
         }

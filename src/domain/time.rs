@@ -54,6 +54,16 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Order of two moments: by boot time within one boot, by wall time between two.
+    #[must_use]
+    pub fn is_no_later_than(&self, other: &Self) -> bool {
+        if self.boot_id == other.boot_id {
+            self.boot_time <= other.boot_time
+        } else {
+            self.utc_ns <= other.utc_ns
+        }
+    }
+
     /// RFC 3339 in UTC with milliseconds, or the raw number when the clock was far out of range.
     #[must_use]
     pub fn utc_text(&self) -> String {

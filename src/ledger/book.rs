@@ -134,6 +134,11 @@ impl Held {
         }
     }
 
+    /// True while only a file that may be a former kubelet's shows the grant.
+    pub(super) fn on_file_only(&self) -> bool {
+        matches!(self.sighting, Sighting::OnFile(_))
+    }
+
     /// True for a holder that kubelet's checkpoint showed and pod-resources never did, which is how an
     /// ordinary init container looks.
     pub(super) fn may_be_init_container(&self) -> bool {

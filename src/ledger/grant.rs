@@ -114,7 +114,7 @@ impl Ledger {
                 repeats: None,
             };
             if let Some(held) = self.holder_of_id(id) {
-                match contested(held, resource, asked) {
+                match self.contested(held, resource, asked) {
                     Contest::Ask(question) => ask = Some(question),
                     Contest::Lost(refusal) => return Decision::Refuse(refusal),
                     Contest::Won if held.record.confirmed => {
@@ -170,59 +170,72 @@ enum Question {
     Checkpoint,
 }
 
-/// Whether a held id may be granted again, given what pod-resources says (rule L-1).
-fn contested(held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest {
-    let id = held.record.plugin_device_id.clone();
-    let unproven = |cause: String| {
-        Contest::Lost(Refusal::HolderUnproven {
-            id: id.clone(),
-            holder: held.record.owner.to_string(),
-            cause,
-        })
-    };
-    let (census, written) = match asked {
-        Asked::NotYet => return Contest::Ask(Question::PodResources),
-        Asked::NoSource => return Contest::Won,
-        Asked::Silent(cause) => return unproven(cause.clone()),
-        Asked::Told(census) => (census, None),
-        Asked::ToldAndWritten(census, written) => (census, Some(written)),
-    };
-    // The pod being admitted is itself on the list, so a list without any pod is one that kubelet
-    // gave before its sources were ready.
-    if census.pods.is_empty() {
-        return unproven("it lists no pod at all".to_owned());
-    }
-    let lists = census
-        .holdings
-        .iter()
-        .find(|holding| holding.resource == *resource && holding.ids.contains(&id));
-    match lists {
-        Some(holding) => Contest::Lost(Refusal::Held {
-            holder: format!(
-                "{}/{} container {}",
-                holding.pod.namespace, holding.pod.name, holding.container
-            ),
-            id,
-        }),
-        // This kubelet never showed the grant and lists the holder's pod: it lost its own records.
-        None if held.sighting != Sighting::Shown && owner_listed(held, census) => {
-            unproven("it lists the pod without its devices".to_owned())
+impl Ledger {
+    /// Whether a held id may be granted again, given what pod-resources says (rule L-1).
+    fn contested(&self, held: &Held, resource: &ResourceName, asked: &Asked<'_>) -> Contest {
+        let id = held.record.plugin_device_id.clone();
+        let unproven = |cause: String| {
+            Contest::Lost(Refusal::HolderUnproven {
+                id: id.clone(),
+                holder: held.record.owner.to_string(),
+                cause,
+            })
+        };
+        let (census, written) = match asked {
+            Asked::NotYet => return Contest::Ask(Question::PodResources),
+            Asked::NoSource => return Contest::Won,
+            Asked::Silent(cause) => return unproven(cause.clone()),
+            Asked::Told(census) => (census, None),
+            Asked::ToldAndWritten(census, written) => (census, Some(written)),
+        };
+        // The pod being admitted is itself on the list, so a list without any pod is one that kubelet
+        // gave before its sources were ready.
+        if census.pods.is_empty() {
+            return unproven("it lists no pod at all".to_owned());
         }
-        // Only a file of maybe a former kubelet shows the grant, and this one's claim contradicts it.
-        None if matches!(held.sighting, Sighting::OnFile(_)) => {
-            unproven("kubelet has not shown yet that it kept its records".to_owned())
-        }
-        None if !held.may_be_init_container() => Contest::Won,
-        None => match written {
-            None => Contest::Ask(Question::Checkpoint),
-            Some(view) => match view.holder(resource, &id) {
-                Some(entry) => Contest::Lost(Refusal::Held {
-                    holder: format!("pod uid {} container {}", entry.pod_uid, entry.container),
-                    id,
-                }),
-                None => Contest::Won,
+        let lists = census
+            .holdings
+            .iter()
+            .find(|holding| holding.resource == *resource && holding.ids.contains(&id));
+        match lists {
+            Some(holding) => Contest::Lost(Refusal::Held {
+                holder: format!(
+                    "{}/{} container {}",
+                    holding.pod.namespace, holding.pod.name, holding.container
+                ),
+                id,
+            }),
+            // This kubelet never showed the grant and lists the holder's pod: it lost its own records.
+            None if held.sighting != Sighting::Shown && owner_listed(held, census) => {
+                unproven("it lists the pod without its devices".to_owned())
+            }
+            // Only a file of maybe a former kubelet shows the grant, or only the file ever did: one
+            // written now tells.
+            None if !held.on_file_only() && !held.may_be_init_container() => Contest::Won,
+            None => match written {
+                None => Contest::Ask(Question::Checkpoint),
+                Some(view) => match view.holder(resource, &id) {
+                    Some(entry) => Contest::Lost(Refusal::Held {
+                        holder: format!("pod uid {} container {}", entry.pod_uid, entry.container),
+                        id,
+                    }),
+                    None if held.on_file_only() && !self.reaches_back(view, held) => {
+                        unproven("kubelet lost its records".to_owned())
+                    }
+                    None => Contest::Won,
+                },
             },
-        },
+        }
+    }
+
+    /// Whether this checkpoint shows a holder that is as old as a grant, as the ledger knows it.
+    fn reaches_back(&self, view: &CheckpointView, held: &Held) -> bool {
+        self.held.values().map(|other| &other.record).any(|other| {
+            other.granted.is_no_later_than(&held.record.granted)
+                && view
+                    .holder(&other.resource, &other.plugin_device_id)
+                    .is_some_and(|entry| Some(&entry.pod_uid) == other.owner.pod_uid.as_ref())
+        })
     }
 }
 

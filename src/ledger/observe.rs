@@ -272,6 +272,10 @@ fn note_absence(
     key: AllocationId,
     findings: &mut Findings,
 ) {
+    if matches!(held.sighting, Sighting::OnFile(_)) && sights.reach_back_to(&held.record) {
+        // The file was written again without it and still shows others as old: kubelet released it.
+        held.sighting = Sighting::Shown;
+    }
     if held.sighting != Sighting::Shown {
         withhold_forgotten(held, sights, context);
     }
@@ -419,16 +423,10 @@ impl<'a> Sights<'a> {
         sights
     }
 
-    /// Whether kubelet's records begin no later than this grant. Boot time tells within one boot, wall
-    /// time between two.
+    /// Whether kubelet's records begin no later than this grant.
     fn reach_back_to(&self, record: &Allocation) -> bool {
-        self.oldest.is_some_and(|oldest| {
-            if oldest.boot_id == record.granted.boot_id {
-                oldest.boot_time <= record.granted.boot_time
-            } else {
-                oldest.utc_ns <= record.granted.utc_ns
-            }
-        })
+        self.oldest
+            .is_some_and(|oldest| oldest.is_no_later_than(&record.granted))
     }
 
     /// Evidence about one grant; views older than its answer do not count.

@@ -1,12 +1,16 @@
 //! Stands between the agent and kubelet's pod-resources socket: counts, and falls silent on demand.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const PREFACE_BYTES: usize = 24;
+const FRAME_HEADER_BYTES: usize = 9;
+const HEADERS_FRAME: u8 = 1;
 
 #[derive(Default)]
 struct State {
@@ -34,7 +38,7 @@ impl Relay {
         }
     }
 
-    /// Connections so far; the agent dials for every List.
+    /// Lists so far: HTTP/2 requests, since the agent keeps its connection.
     pub(crate) fn calls(&self) -> usize {
         self.state.calls.load(Ordering::SeqCst)
     }
@@ -54,14 +58,13 @@ impl Drop for Relay {
     }
 }
 
-fn serve(listener: &UnixListener, back: &Path, state: &State) {
+fn serve(listener: &UnixListener, back: &Path, state: &Arc<State>) {
     let mut unanswered = Vec::new();
     for stream in listener.incoming() {
         if state.ended.load(Ordering::SeqCst) {
             return;
         }
         let Ok(stream) = stream else { continue };
-        state.calls.fetch_add(1, Ordering::SeqCst);
         if state.silent.load(Ordering::SeqCst) {
             unanswered.push(stream);
             continue;
@@ -69,9 +72,37 @@ fn serve(listener: &UnixListener, back: &Path, state: &State) {
         let Ok(kubelet) = UnixStream::connect(back) else {
             continue;
         };
-        pass(&stream, &kubelet);
+        pass_requests(&stream, &kubelet, Arc::clone(state));
         pass(&kubelet, &stream);
     }
+}
+
+/// Passes on what the agent sends and counts its requests; while silent, nothing comes through.
+fn pass_requests(from: &UnixStream, to: &UnixStream, state: Arc<State>) {
+    let mut from = from.try_clone().expect("a handle");
+    let mut to = to.try_clone().expect("a handle");
+    std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        let mut at = PREFACE_BYTES;
+        let mut chunk = [0; 4096];
+        while let Ok(read @ 1..) = from.read(&mut chunk) {
+            seen.extend_from_slice(&chunk[..read]);
+            while let Some([a, b, c, kind, ..]) = seen.get(at..at + FRAME_HEADER_BYTES) {
+                if *kind == HEADERS_FRAME {
+                    state.calls.fetch_add(1, Ordering::SeqCst);
+                }
+                let length = u32::from_be_bytes([0, *a, *b, *c]);
+                at += FRAME_HEADER_BYTES + usize::try_from(length).expect("24 bits");
+            }
+            if state.silent.load(Ordering::SeqCst) {
+                continue;
+            }
+            if to.write_all(&chunk[..read]).is_err() {
+                break;
+            }
+        }
+        to.shutdown(Shutdown::Both).ok();
+    });
 }
 
 fn pass(from: &UnixStream, to: &UnixStream) {
