@@ -96,9 +96,6 @@ pub enum HardwareError {
         /// Its return code.
         code: i32,
     },
-    /// Nothing the agent knows was found.
-    #[error("{0}")]
-    NoChips(String),
 }
 
 /// One atomic change of the durable state.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::domain::allocation::Allocation;
 use crate::domain::chip::Chip;
 use crate::domain::ids::{AllocationId, DieId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::CheckpointVersion;
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView};
 use crate::domain::offer::OfferedDevice;
-use crate::domain::time::BootTime;
+use crate::domain::time::{BootTime, Stamp};
 
 /// The ledger. One task owns it.
 #[derive(Clone, Debug, Default)]
@@ -192,6 +192,26 @@ impl Ledger {
     #[must_use]
     pub fn holder_of_die(&self, die: DieId) -> Option<&Held> {
         self.held.values().find(|held| held.record.die == die)
+    }
+
+    /// When the oldest grant was made that this checkpoint shows with the holder the ledger knows:
+    /// kubelet has its records since then.
+    pub(super) fn oldest_shown(&self, view: &CheckpointView) -> Option<Stamp> {
+        self.held
+            .values()
+            .map(|held| &held.record)
+            .filter(|record| {
+                view.holder(&record.resource, &record.plugin_device_id)
+                    .is_some_and(|entry| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
+            })
+            .map(|record| record.granted)
+            .reduce(|one, other| {
+                if other.is_no_later_than(&one) {
+                    other
+                } else {
+                    one
+                }
+            })
     }
 
     /// Dies in use by the ledger's word.

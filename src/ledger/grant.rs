@@ -132,7 +132,7 @@ impl Ledger {
         }
     }
 
-    /// Applies a plan that is durable now; returns the records of the answer, in order.
+    /// Applies a plan whose records are durable now.
     pub fn apply_grant(
         &mut self,
         plan: &GrantPlan,
@@ -219,23 +219,17 @@ impl Ledger {
                         holder: format!("pod uid {} container {}", entry.pod_uid, entry.container),
                         id,
                     }),
-                    None if held.on_file_only() && !self.reaches_back(view, held) => {
+                    None if held.on_file_only()
+                        && !self.oldest_shown(view).is_some_and(|oldest| {
+                            oldest.is_no_later_than(&held.record.granted)
+                        }) =>
+                    {
                         unproven("kubelet lost its records".to_owned())
                     }
                     None => Contest::Won,
                 },
             },
         }
-    }
-
-    /// Whether this checkpoint shows a holder that is as old as a grant, as the ledger knows it.
-    fn reaches_back(&self, view: &CheckpointView, held: &Held) -> bool {
-        self.held.values().map(|other| &other.record).any(|other| {
-            other.granted.is_no_later_than(&held.record.granted)
-                && view
-                    .holder(&other.resource, &other.plugin_device_id)
-                    .is_some_and(|entry| Some(&entry.pod_uid) == other.owner.pod_uid.as_ref())
-        })
     }
 }
 

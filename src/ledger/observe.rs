@@ -389,7 +389,10 @@ impl<'a> Sights<'a> {
     fn of(context: &ObserveContext<'a>, ledger: &Ledger) -> Self {
         let mut sights = Self {
             census: context.census,
-            oldest: None,
+            oldest: context
+                .checkpoint
+                .flatten()
+                .and_then(|view| ledger.oldest_shown(view)),
             listed: BTreeMap::new(),
             checkpointed: BTreeMap::new(),
         };
@@ -407,19 +410,6 @@ impl<'a> Sights<'a> {
                 }
             }
         }
-        let known = ledger
-            .held
-            .values()
-            .map(|held| &held.record)
-            .filter(|record| {
-                sights
-                    .checkpointed
-                    .get(&(&record.resource, &record.plugin_device_id))
-                    .is_some_and(|(entry, _)| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
-            });
-        sights.oldest = known
-            .map(|record| record.granted)
-            .min_by_key(|granted| granted.utc_ns);
         sights
     }
 

@@ -108,6 +108,23 @@ impl Desk {
         }
     }
 
+    /// The ledger as the agent rebuilds it from the store after a restart.
+    fn restarted(&self) -> Self {
+        let stored: Vec<_> = self
+            .ledger
+            .held()
+            .values()
+            .map(|held| held.record.clone())
+            .collect();
+        let mut restarted = Self::new();
+        restarted.second = self.second;
+        restarted.file = self.file;
+        let now = restarted.at().boot_time;
+        restarted.ledger.take_stored([], stored, now, None);
+        restarted.second += 1;
+        restarted
+    }
+
     fn at(&self) -> Stamp {
         Stamp {
             boot_id: BootId(Uuid::nil()),

@@ -167,18 +167,7 @@ fn l13_a_restart_of_the_agent_begins_every_wait_anew() {
     desk.observe(&[("a", &[0])]);
     desk.observe(&[("other", &[])]);
     desk.second += 29;
-    let stored: Vec<_> = desk
-        .ledger
-        .held()
-        .values()
-        .map(|held| held.record.clone())
-        .collect();
-    let mut restarted = Desk::new();
-    restarted.second = desk.second;
-    restarted.file = desk.file;
-    let now = restarted.at().boot_time;
-    restarted.ledger.take_stored([], stored, now, None);
-    restarted.second += 1;
+    let mut restarted = desk.restarted();
     assert_eq!(restarted.observe(&[("other", &[])]).released, []);
     assert_eq!(restarted.observe_for_proof(&[("other", &[])]).len(), 1);
 }

@@ -111,29 +111,12 @@ fn l10_without_an_answer_of_pod_resources_a_forgotten_id_stays_withheld() {
     assert_eq!(desk.healthy(), [1, 2, 3]);
 }
 
-/// A ledger as the agent rebuilds it from the store after a restart.
-fn restarted(desk: &Desk) -> Desk {
-    let stored: Vec<_> = desk
-        .ledger
-        .held()
-        .values()
-        .map(|held| held.record.clone())
-        .collect();
-    let mut restarted = Desk::new();
-    restarted.second = desk.second;
-    restarted.file = desk.file;
-    let now = restarted.at().boot_time;
-    restarted.ledger.take_stored([], stored, now, None);
-    restarted.second += 1;
-    restarted
-}
-
 #[test]
 fn l10_after_our_restart_a_kubelet_that_shows_none_of_our_holders_is_not_believed() {
     let mut desk = Desk::new();
     desk.grant(&[0, 1]);
     desk.observe(&[("a", &[0, 1])]);
-    let mut desk = restarted(&desk);
+    let mut desk = desk.restarted();
     // Kubelet lost its checkpoint while nobody looked, and has not been handed pod a yet.
     desk.observe(&[("other", &[])]);
     assert_eq!(desk.healthy(), [2, 3]);
@@ -145,7 +128,7 @@ fn l10_after_our_restart_what_a_continuous_kubelet_released_is_free() {
     desk.grant(&[0]);
     desk.grant(&[1]);
     desk.observe(&[("a", &[0]), ("b", &[1])]);
-    let mut desk = restarted(&desk);
+    let mut desk = desk.restarted();
     desk.observe(&[("a", &[0])]);
     assert_eq!(desk.healthy(), [0, 1, 2, 3]);
 }
@@ -157,7 +140,7 @@ fn l10_after_our_restart_only_a_holder_as_old_speaks_for_kubelets_records() {
     desk.second += 100;
     desk.grant(&[1]);
     desk.observe(&[("b", &[1])]);
-    let mut desk = restarted(&desk);
+    let mut desk = desk.restarted();
     // Kubelet lost its checkpoint between the two grants; pod a is not handed over yet.
     desk.observe(&[("b", &[1])]);
     assert_eq!(desk.healthy(), [1, 2, 3]);
@@ -167,7 +150,7 @@ fn l10_after_our_restart_only_a_holder_as_old_speaks_for_kubelets_records() {
 fn l10_a_holder_whose_name_no_run_learned_is_withheld_until_it_is_proven_gone() {
     let mut desk = Desk::new();
     desk.grant(&[0]);
-    let mut desk = restarted(&desk);
+    let mut desk = desk.restarted();
     desk.observe(&[("a", &[])]);
     assert_eq!(desk.healthy(), [1, 2, 3]);
     assert_eq!(desk.observe_for_proof(&[("a", &[])]).len(), 1);
@@ -179,7 +162,7 @@ fn l10_a_claim_on_a_chip_whose_pod_is_listed_without_its_devices_is_refused() {
     let mut desk = Desk::new();
     desk.grant(&[0]);
     desk.observe(&[("a", &[0])]);
-    let desk = restarted(&desk);
+    let desk = desk.restarted();
     let census = desk.census(&[("a", &[]), ("b", &[])]);
     let decision = desk.decide(&[0], &Asked::Told(&census));
     assert!(
