@@ -13,6 +13,7 @@ use ascend_agent::domain::ids::{
 use ascend_agent::domain::kubelet_view::{
     CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName,
 };
+use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
 use ascend_agent::ledger::{
     Asked, ChipVerdict, Decision, Ledger, Naming, OWNER_PROOF, ObserveContext,
@@ -95,9 +96,12 @@ fn node_of(chips: u32) -> Ledger {
             logic: LogicId(number),
             phy: PhyId(number),
             family: ChipFamily::Ascend910B,
+            product: Product::Ascend910B,
             chip_name: "910B3".to_owned(),
             ai_cores: Some(20),
             board_id: None,
+            mainboard_id: None,
+            super_pod_type: None,
             pci: None,
             numa_nodes: BTreeSet::from([number % 2]),
             product_type: None,

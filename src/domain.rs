@@ -12,5 +12,6 @@ pub mod history;
 pub mod ids;
 pub mod kubelet_view;
 pub mod offer;
+pub mod product;
 pub mod status;
 pub mod time;

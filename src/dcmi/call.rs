@@ -62,6 +62,17 @@ pub enum Address {
     },
 }
 
+impl Address {
+    /// The card, on the interface that has cards.
+    #[must_use]
+    pub fn card(&self) -> Option<CardId> {
+        match self {
+            Self::Card { card, .. } => Some(*card),
+            Self::Logic { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,7 +3,7 @@
 //! One chip that cannot be read becomes one line for people and spoils no other. The steps are apart
 //! so that the caller can run each chip's on a thread of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::call::{Address, ChipNames, Dcmi, DieType};
@@ -12,6 +12,7 @@ use super::numa;
 use crate::domain::chip::{Chip, DcmiApi, Inventory, PciAddress};
 use crate::domain::family::ChipFamily;
 use crate::domain::ids::{CardId, DeviceId, DieId, LogicId, PhyId};
+use crate::domain::product::{Product, ProductFacts};
 
 /// Neither interface came up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,6 +116,10 @@ pub struct ChipFacts {
     pub names: ChipNames,
     /// Its board, where readable.
     pub board_id: Option<u32>,
+    /// The board its card sits on, where readable.
+    pub mainboard_id: Option<u32>,
+    /// Kind of super pod, where readable.
+    pub super_pod_type: Option<u32>,
     /// Its PCI address, where readable.
     pub pci: Option<PciAddress>,
     /// Its NUMA nodes; empty when unknown.
@@ -159,6 +164,8 @@ pub fn read_chip(
         die,
         names,
         board_id,
+        mainboard_id: None,
+        super_pod_type: None,
         pci,
         numa_nodes,
         product_type: product_type.filter(|text| !text.is_empty()),
@@ -191,6 +198,11 @@ pub fn assemble(
     let board_of_node = read
         .iter()
         .find_map(|(_, facts)| facts.as_ref().ok().and_then(|facts| facts.board_id));
+    let chips_on_node = listing.chips.len();
+    let mut chips_by_card: BTreeMap<CardId, usize> = BTreeMap::new();
+    for card in listing.chips.iter().filter_map(Address::card) {
+        *chips_by_card.entry(card).or_default() += 1;
+    }
     let mut chips: Vec<Chip> = Vec::new();
     for (at, facts) in read {
         let facts = match facts {
@@ -200,7 +212,15 @@ pub fn assemble(
                 continue;
             }
         };
-        match chip_of(facts, board_of_node) {
+        let around = Surroundings {
+            board_of_node,
+            chips_on_card: at
+                .card()
+                .and_then(|card| chips_by_card.get(&card).copied())
+                .unwrap_or(1),
+            chips_on_node,
+        };
+        match chip_of(facts, around) {
             Err(problem) => problems.push(format!("{at}: {problem}")),
             Ok(chip) => match chips.iter().find(|other| clash(other, &chip)) {
                 None => chips.push(chip),
@@ -229,7 +249,15 @@ fn clash(one: &Chip, other: &Chip) -> bool {
     one.die == other.die || one.logic == other.logic || one.phy == other.phy
 }
 
-fn chip_of(facts: ChipFacts, board_of_node: Option<u32>) -> Result<Chip, String> {
+/// What a chip's product depends on besides the chip.
+#[derive(Clone, Copy, Debug)]
+struct Surroundings {
+    board_of_node: Option<u32>,
+    chips_on_card: usize,
+    chips_on_node: usize,
+}
+
+fn chip_of(facts: ChipFacts, around: Surroundings) -> Result<Chip, String> {
     let ChipNames {
         chip_type,
         chip_name,
@@ -243,8 +271,18 @@ fn chip_of(facts: ChipFacts, board_of_node: Option<u32>) -> Result<Chip, String>
     if facts.die.is_blank() {
         return Err("the driver gives a blank die serial, so the chip has no identity".to_owned());
     }
-    let family = ChipFamily::detect(facts.board_id.or(board_of_node), &chip_name)
+    let board_id = facts.board_id.or(around.board_of_node);
+    let family = ChipFamily::detect(board_id, &chip_name)
         .ok_or_else(|| format!("chip {chip_name:?} is of no family this agent knows"))?;
+    let product = Product::detect(&ProductFacts {
+        family,
+        board_id,
+        mainboard_id: facts.mainboard_id,
+        product_type: facts.product_type.as_deref(),
+        super_pod_type: facts.super_pod_type,
+        chips_on_card: around.chips_on_card,
+        chips_on_node: around.chips_on_node,
+    });
     let (card, device) = match facts.at {
         Address::Card { card, device } => (card, device),
         Address::Logic { device } => (CardId(device), DeviceId(0)),
@@ -256,9 +294,12 @@ fn chip_of(facts: ChipFacts, board_of_node: Option<u32>) -> Result<Chip, String>
         logic: facts.logic,
         phy: facts.phy,
         family,
+        product,
         chip_name,
         ai_cores,
         board_id: facts.board_id,
+        mainboard_id: facts.mainboard_id,
+        super_pod_type: facts.super_pod_type,
         pci: facts.pci,
         numa_nodes: facts.numa_nodes,
         product_type: facts.product_type,
@@ -290,6 +331,8 @@ mod tests {
                 ai_cores: Some(20),
             },
             board_id: Some(0x32),
+            mainboard_id: None,
+            super_pod_type: None,
             pci: None,
             numa_nodes: BTreeSet::new(),
             product_type: None,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::family::ChipFamily;
 use super::fault::{FaultCode, HealthLevel};
 use super::ids::{CardId, DeviceId, DieId, LogicId, PhyId};
+use super::product::Product;
 
 /// Which of the two mutually exclusive driver interfaces answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,12 +66,18 @@ pub struct Chip {
     pub phy: PhyId,
     /// Family.
     pub family: ChipFamily,
+    /// Product within the family.
+    pub product: Product,
     /// Name as the driver gives it, for example `910B3`.
     pub chip_name: String,
     /// AI cores; `None` where the driver does not fill the count.
     pub ai_cores: Option<u32>,
     /// Board id, where readable.
     pub board_id: Option<u32>,
+    /// Id of the board the cards sit on; 910B, A3 and A5 only. Not kept across restarts.
+    pub mainboard_id: Option<u32>,
+    /// Kind of super pod the node belongs to; A3 and A5 only. Not kept across restarts.
+    pub super_pod_type: Option<u32>,
     /// PCI address, where readable.
     pub pci: Option<PciAddress>,
     /// NUMA nodes the chip is near to; empty when unknown.

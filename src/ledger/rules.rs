@@ -21,6 +21,7 @@ use crate::domain::kubelet_view::{
     CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName,
 };
 use crate::domain::offer::Refusal;
+use crate::domain::product::Product;
 use crate::domain::time::{BootId, BootTime, Stamp};
 
 /// A ledger over four chips, a clock that moves by hand, and kubelet's two records.
@@ -48,9 +49,12 @@ fn chip(number: u32, phy: u32) -> Chip {
         logic: LogicId(phy),
         phy: PhyId(phy),
         family: ChipFamily::Ascend910B,
+        product: Product::Ascend910B,
         chip_name: "910B3".to_owned(),
         ai_cores: Some(20),
         board_id: None,
+        mainboard_id: None,
+        super_pod_type: None,
         pci: None,
         numa_nodes: BTreeSet::new(),
         product_type: None,

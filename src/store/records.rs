@@ -17,6 +17,7 @@ use crate::domain::family::ChipFamily;
 use crate::domain::ids::{
     AllocationId, CardId, DeviceId, DieId, GrantId, LogicId, PhyId, PluginDeviceId, ResourceName,
 };
+use crate::domain::product::{Product, ProductFacts};
 use crate::domain::time::{BootId, BootTime, Stamp};
 use crate::ports::ChipRecord;
 
@@ -149,9 +150,20 @@ pub(super) fn chip(row: ChipRow) -> ChipRecord {
             logic: LogicId(row.logic),
             phy: PhyId(row.phy),
             family: family(row.family),
+            product: Product::detect(&ProductFacts {
+                family: family(row.family),
+                board_id: row.board_id,
+                mainboard_id: None,
+                product_type: row.product_type.as_deref(),
+                super_pod_type: None,
+                chips_on_card: 1,
+                chips_on_node: 1,
+            }),
             chip_name: row.chip_name,
             ai_cores: row.ai_cores,
             board_id: row.board_id,
+            mainboard_id: None,
+            super_pod_type: None,
             pci: row.pci.map(|pci| PciAddress {
                 domain: pci.domain,
                 bus: pci.bus,

@@ -11,6 +11,7 @@ use ascend_agent::domain::ids::{
 };
 use ascend_agent::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
 use ascend_agent::domain::offer::Refusal;
+use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
 use ascend_agent::ledger::{
     Asked, ChipVerdict, Decision, Findings, GrantPlan, Ledger, Naming, OWNER_PROOF, ObserveContext,
@@ -246,9 +247,12 @@ fn chip_of(chip: u8, number: u8) -> Chip {
         logic: LogicId(u32::from(number)),
         phy: PhyId(u32::from(number)),
         family: ChipFamily::Ascend910B,
+        product: Product::Ascend910B,
         chip_name: "910B3".to_owned(),
         ai_cores: Some(20),
         board_id: None,
+        mainboard_id: None,
+        super_pod_type: None,
         pci: None,
         numa_nodes: BTreeSet::new(),
         product_type: None,

@@ -12,6 +12,7 @@ use ascend_agent::domain::history::HistoryEvent;
 use ascend_agent::domain::ids::{
     AllocationId, CardId, DeviceId, DieId, GrantId, LogicId, PhyId, PluginDeviceId, ResourceName,
 };
+use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
 use ascend_agent::ports::{Batch, ChipRecord, Clock, StoredState};
 use ascend_agent::store::{OpenError, Opened, Settings, Store};
@@ -76,9 +77,12 @@ pub(crate) fn chip(number: u32) -> ChipRecord {
             logic: LogicId(number),
             phy: PhyId(number),
             family: ChipFamily::Ascend910B,
+            product: Product::Ascend910B,
             chip_name: "910B3".to_owned(),
             ai_cores: Some(20),
             board_id: None,
+            mainboard_id: None,
+            super_pod_type: None,
             pci: Some(PciAddress {
                 domain: 0,
                 bus: 0xC1,
