@@ -10,7 +10,7 @@ use super::family::ChipFamily;
 /// Boards of Atlas 300I Duo, where the product text cannot be read.
 const DUO_BOARD_IDS: [u32; 1] = [0x97];
 
-/// Boards of Atlas 200I SoC A1, where the product text cannot be read.
+/// Boards of Atlas 200I `SoC` A1, where the product text cannot be read.
 const SOC_A1_BOARD_IDS: [u32; 1] = [0x1c7];
 
 /// 910B boards without HCCS: Atlas 300I A2, and Atlas 800I A2 in its build without links.
