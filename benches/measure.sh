@@ -20,7 +20,8 @@ fi
 
 # The benchmarks come first: building them builds the agent too, with the settings of the tests, and
 # what is measured must be what is shipped.
-built=$("$cargo" bench --no-run --locked --bench node --bench store --bench ledger 2>&1 | tee >(cat >&2))
+built=$("$cargo" bench --no-run --locked --bench node --bench store --bench ledger --bench topology \
+    2>&1 | tee >(cat >&2))
 program() { sed -n "s|^ *Executable benches/$1 (\(.*\))\$|\1|p" <<<"$built"; }
 "$cargo" build --release --workspace --locked
 
@@ -31,7 +32,7 @@ trap 'rm -rf -- "$parts"' EXIT
 
 export TMPDIR=$place ASCEND_TEST_MEASURE=1
 "$(program node/main.rs)" --bench >"$parts/node"
-for bench in store ledger; do
+for bench in store ledger topology; do
     "$(program "$bench.rs")" --bench --output-format bencher | tee "$parts/$bench" >&2
 done
 passed=$((SECONDS - began))
@@ -92,7 +93,7 @@ Averages of repeated runs, by criterion.
 | what | each |
 | --- | --- |
 TEXT
-    averages "$parts/store" "$parts/ledger"
+    averages "$parts/store" "$parts/ledger" "$parts/topology"
 } >"$parts/text"
 mkdir -p docs
 cp -- "$parts/text" "$target"

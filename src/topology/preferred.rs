@@ -1,12 +1,24 @@
-//! Preferred allocation for whole chips.
+//! Preferred allocation for whole chips: the checks that hold for every product, and which rule a
+//! product follows.
+//!
+//! An answer has exactly the size asked for, takes only what is available, holds everything that
+//! must be included, is sorted, and depends on nothing but the request. No answer is said only
+//! where a rule says that no set is better than another, or where the request cannot be met.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::family::ChipFamily;
 use crate::domain::ids::{CardId, PhyId};
+use crate::domain::product::Product;
 
-/// Chips linked by one HCCS mesh on 910B and A5 servers.
+use super::groups::{by_free_count, fewest, grouped, lowest_with};
+use super::{boxes, pairs, rings};
+
+/// Chips linked by one mesh on 910B and A5 servers.
 const MESH_SIZE: u32 = 8;
+
+/// Which card of Ascend 310 gives a single chip, by the chips free on it: a card with one left
+/// first, one with three before one with two, so that twos and fours stay for those who ask for them.
+const SINGLE_OF_A_CARD: &[usize] = &[1, 3, 2, 4];
 
 /// A chip that could be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,161 +27,197 @@ pub struct Candidate {
     pub phy: PhyId,
     /// Its card.
     pub card: CardId,
-    /// Its family.
-    pub family: ChipFamily,
+    /// What it is sold as; decides the rule.
+    pub product: Product,
     /// NUMA nodes near it.
     pub numa_nodes: BTreeSet<u32>,
 }
 
-/// The group within which chips talk best; smaller numbers first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
-    Mesh(u32),
-    Card(CardId),
-    Numa(Option<u32>),
+/// What is asked for. What must be included is free, and not more than the size.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) must_include: &'a BTreeSet<PhyId>,
+    pub(super) size: usize,
 }
 
-/// Chooses exactly `size` of `available`, with all of `must_include` among them: one group if it can
-/// be had (the smallest that fits, so that large ones stay whole; ties to the lowest number), else as
-/// few groups as possible. The same input gives the same answer, sorted. Empty when the request
-/// cannot be met: kubelet then decides alone and finds the shortage itself.
+/// Chooses exactly `size` of `available`, with all of `must_include` among them, by the rule of their
+/// product. The same input gives the same answer, sorted.
+///
+/// Empty when the request cannot be met (kubelet finds the shortage itself), or when the rule knows
+/// no better set than any other; kubelet then decides alone. Chips of several products are not mixed:
+/// the first product that can serve the whole request does, and if none can, there is no answer.
 #[must_use]
 pub fn choose(available: &[Candidate], must_include: &BTreeSet<PhyId>, size: usize) -> Vec<PhyId> {
-    let mut free: BTreeMap<PhyId, Group> = BTreeMap::new();
+    let mut products: BTreeMap<Product, BTreeMap<PhyId, &Candidate>> = BTreeMap::new();
     for candidate in available {
-        free.insert(candidate.phy, group_of(candidate));
+        let free = products.entry(candidate.product).or_default();
+        free.insert(candidate.phy, candidate);
     }
-    let mut chosen: BTreeSet<PhyId> = must_include.clone();
-    if chosen.len() > size || free.len() < size || !chosen.iter().all(|phy| free.contains_key(phy))
-    {
-        return Vec::new();
-    }
-    let bound: BTreeSet<Group> = chosen
+    let request = Request { must_include, size };
+    let answer = products
         .iter()
-        .filter_map(|phy| free.get(phy))
-        .copied()
-        .collect();
-    free.retain(|phy, _| !chosen.contains(phy));
-    let mut members: BTreeMap<Group, Vec<PhyId>> = BTreeMap::new();
-    for (phy, group) in &free {
-        members.entry(*group).or_default().push(*phy);
-    }
-    while chosen.len() < size {
-        let missing = size - chosen.len();
-        let best = members
+        .filter(|(_, free)| can_be_met(free, request))
+        .find_map(|(product, free)| of_product(*product, free, request));
+    answer.unwrap_or_default().into_iter().collect()
+}
+
+fn can_be_met(free: &BTreeMap<PhyId, &Candidate>, request: Request<'_>) -> bool {
+    request.must_include.len() <= request.size
+        && free.len() >= request.size
+        && request
+            .must_include
             .iter()
-            .filter(|(_, phys)| !phys.is_empty())
-            .min_by_key(|(group, phys)| rank(phys.len(), missing, bound.contains(group)));
-        let Some(group) = best.map(|(group, _)| *group) else {
-            return Vec::new();
-        };
-        let phys = members.remove(&group).unwrap_or_default();
-        chosen.extend(phys.into_iter().take(missing));
-    }
-    chosen.into_iter().collect()
+            .all(|phy| free.contains_key(phy))
 }
 
-/// Order of groups: those of the chips that are fixed already, then the tightest that fits, then,
-/// when none fits, the one with most free chips.
-fn rank(free: usize, missing: usize, bound: bool) -> (bool, bool, usize) {
-    let fits = free >= missing;
-    (!bound, !fits, if fits { free } else { usize::MAX - free })
-}
-
-fn group_of(candidate: &Candidate) -> Group {
-    match candidate.family {
-        ChipFamily::Ascend910B | ChipFamily::Ascend950 => Group::Mesh(candidate.phy.0 / MESH_SIZE),
-        ChipFamily::Ascend910 => Group::Mesh(candidate.phy.0 / 4),
-        ChipFamily::Ascend910A3 | ChipFamily::Ascend310 => Group::Card(candidate.card),
-        ChipFamily::Ascend310P | ChipFamily::Ascend310B => {
-            Group::Numa(candidate.numa_nodes.first().copied())
+fn of_product(
+    product: Product,
+    free: &BTreeMap<PhyId, &Candidate>,
+    request: Request<'_>,
+) -> Option<BTreeSet<PhyId>> {
+    match product {
+        Product::Ascend910 => rings::choose(free, request),
+        Product::AtlasA2Box16 => boxes::choose(free, request),
+        Product::AtlasA3 | Product::Atlas300IDuo => {
+            pairs::choose(&grouped(free, |chip| chip.card), request)
         }
+        Product::Ascend910B | Product::AtlasA5 => {
+            fewest(&grouped(free, |chip| chip.phy.0 / MESH_SIZE), request)
+        }
+        Product::Ascend310 => {
+            let cards = grouped(free, |chip| chip.card);
+            let single = (request.size == 1)
+                .then(|| by_free_count(&cards, request, SINGLE_OF_A_CARD))
+                .flatten();
+            single.or_else(|| fewest(&cards, request))
+        }
+        Product::Atlas350 => lowest_with(free.keys().copied(), request),
+        Product::Ascend310B
+        | Product::Ascend310P
+        | Product::Atlas200ISocA1
+        | Product::Ascend910BUnlinked => fewest(
+            &grouped(free, |chip| chip.numa_nodes.first().copied()),
+            request,
+        ),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// The answer for chips numbered as the vendor numbers them: pairs and fours of a card in a row.
+    pub(in super::super) fn chosen(
+        product: Product,
+        free: &[u32],
+        must: &[u32],
+        size: usize,
+    ) -> Vec<u32> {
+        let chips_on_card = if product == Product::Ascend310 { 4 } else { 2 };
+        let free: Vec<Candidate> = free
+            .iter()
+            .map(|phy| Candidate {
+                phy: PhyId(*phy),
+                card: CardId(i32::try_from(phy / chips_on_card).expect("small")),
+                product,
+                numa_nodes: BTreeSet::from([phy / 2]),
+            })
+            .collect();
+        let must = must.iter().map(|phy| PhyId(*phy)).collect();
+        let answer = choose(&free, &must, size);
+        answer.into_iter().map(|phy| phy.0).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::testing::chosen;
     use super::*;
 
-    fn chips(family: ChipFamily, phys: &[u32]) -> Vec<Candidate> {
-        phys.iter()
-            .map(|phy| Candidate {
-                phy: PhyId(*phy),
-                card: CardId(i32::try_from(*phy).expect("small")),
-                family,
-                numa_nodes: BTreeSet::from([phy / 2]),
-            })
-            .collect()
-    }
-
-    fn chosen(available: &[Candidate], must: &[u32], size: usize) -> Vec<u32> {
-        let must = must.iter().map(|phy| PhyId(*phy)).collect();
-        choose(available, &must, size)
-            .into_iter()
-            .map(|phy| phy.0)
-            .collect()
-    }
-
     #[test]
-    fn takes_the_lowest_ids_of_one_910b_mesh() {
+    fn a_910b_request_takes_the_lowest_ids_of_one_mesh() {
         assert_eq!(
-            chosen(&chips(ChipFamily::Ascend910B, &[1, 3, 4, 6]), &[], 3),
+            chosen(Product::Ascend910B, &[1, 3, 4, 6], &[], 3),
             [1, 3, 4]
         );
     }
 
     #[test]
-    fn keeps_the_larger_mesh_whole() {
-        let available = chips(ChipFamily::Ascend910B, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(chosen(&available, &[], 2), [8, 9]);
+    fn the_larger_mesh_stays_whole() {
+        let free = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(chosen(Product::AtlasA5, &free, &[], 2), [8, 9]);
     }
 
     #[test]
-    fn crosses_meshes_only_when_none_fits() {
-        let available = chips(ChipFamily::Ascend950, &[0, 1, 8, 9, 10]);
-        assert_eq!(chosen(&available, &[], 4), [0, 8, 9, 10]);
+    fn meshes_are_crossed_only_when_none_fits() {
+        let free = [0, 1, 8, 9, 10];
+        assert_eq!(chosen(Product::AtlasA5, &free, &[], 4), [0, 8, 9, 10]);
     }
 
     #[test]
-    fn keeps_310p_chips_on_one_numa_node() {
-        assert_eq!(
-            chosen(&chips(ChipFamily::Ascend310P, &[1, 2, 3]), &[], 2),
-            [2, 3]
-        );
+    fn what_must_be_included_fixes_the_mesh() {
+        let free = [0, 1, 2, 8, 9];
+        assert_eq!(chosen(Product::Ascend910B, &free, &[2], 3), [0, 1, 2]);
+        assert_eq!(chosen(Product::Ascend910B, &free, &[9], 3), [0, 8, 9]);
     }
 
     #[test]
-    fn what_must_be_included_fixes_the_group() {
-        let available = chips(ChipFamily::Ascend910B, &[0, 1, 2, 8, 9]);
-        assert_eq!(chosen(&available, &[2], 3), [0, 1, 2]);
+    fn one_310_comes_from_the_card_with_one_then_three_then_two_then_four_free() {
+        let of_310 = |free: &[u32]| chosen(Product::Ascend310, free, &[], 1);
+        assert_eq!(of_310(&[0, 1, 2, 3, 4, 5, 6, 11]), [11]);
+        assert_eq!(of_310(&[0, 1, 2, 3, 4, 5, 6, 8, 9]), [4]);
+        assert_eq!(of_310(&[0, 1, 2, 3, 8, 9]), [8]);
+        assert_eq!(of_310(&[4, 5, 6, 7]), [4]);
     }
 
     #[test]
-    fn has_no_preference_when_the_request_cannot_be_met() {
-        let available = chips(ChipFamily::Ascend910B, &[0, 1]);
-        assert_eq!(chosen(&available, &[], 3), [0_u32; 0]);
-        assert_eq!(chosen(&available, &[5], 1), [0_u32; 0]);
-        assert_eq!(chosen(&available, &[0, 1], 1), [0_u32; 0]);
+    fn several_310_chips_share_the_smallest_card_that_fits() {
+        let of_310 = |size| chosen(Product::Ascend310, &[0, 1, 2, 3, 4, 5, 6, 9, 10], &[], size);
+        assert_eq!(of_310(2), [9, 10]);
+        assert_eq!(of_310(3), [4, 5, 6]);
+        assert_eq!(of_310(5), [0, 1, 2, 3, 9]);
     }
 
-    proptest::proptest! {
-        #[test]
-        fn answers_exactly_the_size_from_what_is_available_and_twice_the_same(
-            phys in proptest::collection::btree_set(0_u32..32, 1..32),
-            size in 1_usize..32,
-            must in proptest::collection::btree_set(0_u32..32, 0..3),
-        ) {
-            let list: Vec<u32> = phys.iter().copied().collect();
-            let must: Vec<u32> = must.into_iter().filter(|phy| phys.contains(phy)).collect();
-            let available = chips(ChipFamily::Ascend910B, &list);
-            let answer = chosen(&available, &must, size);
-            if size <= list.len() && must.len() <= size {
-                proptest::prop_assert_eq!(answer.len(), size);
-                proptest::prop_assert!(must.iter().all(|phy| answer.contains(phy)));
-                proptest::prop_assert!(answer.iter().all(|phy| phys.contains(phy)));
-                proptest::prop_assert!(answer.is_sorted());
-            }
-            proptest::prop_assert_eq!(answer, chosen(&available, &must, size));
+    #[test]
+    fn a5_cards_are_taken_from_the_lowest_id() {
+        assert_eq!(chosen(Product::Atlas350, &[1, 8, 9], &[], 2), [1, 8]);
+        assert_eq!(chosen(Product::Atlas350, &[1, 8, 9], &[9], 2), [1, 9]);
+    }
+
+    #[test]
+    fn chips_without_links_stay_near_one_numa_node() {
+        for product in [
+            Product::Ascend310P,
+            Product::Ascend310B,
+            Product::Ascend910BUnlinked,
+        ] {
+            assert_eq!(chosen(product, &[1, 2, 3], &[], 2), [2, 3], "{product}");
         }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_met_has_no_preference() {
+        for (must, size) in [(&[][..], 3), (&[5], 1), (&[0, 1], 1)] {
+            assert_eq!(chosen(Product::Ascend910B, &[0, 1], must, size), [0; 0]);
+        }
+    }
+
+    #[test]
+    fn chips_of_two_products_are_not_mixed() {
+        let chip = |phy, product| Candidate {
+            phy: PhyId(phy),
+            card: CardId(0),
+            product,
+            numa_nodes: BTreeSet::new(),
+        };
+        let free = [
+            chip(0, Product::Ascend310P),
+            chip(1, Product::Atlas300IDuo),
+            chip(2, Product::Atlas300IDuo),
+        ];
+        let none = BTreeSet::new();
+        assert_eq!(choose(&free, &none, 2), [PhyId(1), PhyId(2)]);
+        assert_eq!(choose(&free, &BTreeSet::from([PhyId(2)]), 1), [PhyId(2)]);
+        assert_eq!(choose(&free, &none, 3), []);
     }
 }

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::plugin::preferred;
 use super::pod::pod;
 use super::testbed::{Node, PATIENCE, eventually, programs};
 
@@ -169,6 +170,29 @@ fn a_hung_health_call_takes_out_its_chip_and_delays_nobody_else() {
     node.sim(&["health", "1", "3"]);
     node.allocatable_within(6, Duration::from_secs(3));
     node.sim(&["heal", "1"]);
+    node.sim(&["release"]);
+    node.allocatable(8);
+}
+
+#[test]
+fn c23_a_preferred_set_is_answered_while_every_call_of_the_driver_hangs() {
+    let node = Node::of("910b3-8x1")
+        .flag("driver-grace-seconds", "2")
+        .ready(8);
+    let ids: Vec<String> = (0..8).map(|phy| format!("Ascend910-{phy}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    node.sim(&["hang", "*"]);
+    node.allocatable(0);
+    for (must, size, answer) in [
+        (vec![], 2, vec!["Ascend910-0", "Ascend910-1"]),
+        (vec!["Ascend910-6"], 2, vec!["Ascend910-0", "Ascend910-6"]),
+        (vec![], 8, ids.clone()),
+        // No set of nine can be had of eight.
+        (vec![], 9, vec![]),
+    ] {
+        let preferred = preferred(&node, &ids, &must, size).expect("an answer");
+        assert_eq!(preferred, answer, "{must:?}, {size}");
+    }
     node.sim(&["release"]);
     node.allocatable(8);
 }

@@ -44,6 +44,37 @@ pub(crate) fn allocate(node: &Node, ids: &[&str]) -> Result<Answer, (Code, Strin
     runtime().block_on(ask(&socket, ids))
 }
 
+/// One GetPreferredAllocation for one container.
+pub(crate) fn preferred(
+    node: &Node,
+    available: &[&str],
+    must_include: &[&str],
+    size: i32,
+) -> Result<Vec<String>, (Code, String)> {
+    let status = node.status();
+    let socket = status["kubelet"][node.resource]["socket"]
+        .as_str()
+        .expect("a socket");
+    let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+    let request = api::PreferredAllocationRequest {
+        container_requests: vec![api::ContainerPreferredAllocationRequest {
+            available_device_ids: owned(available),
+            must_include_device_ids: owned(must_include),
+            allocation_size: size,
+        }],
+    };
+    let answer = runtime().block_on(async {
+        let mut client = DevicePluginClient::new(dial(socket).await);
+        client.get_preferred_allocation(request).await
+    });
+    let answer = answer.map_err(|status| (status.code(), status.message().to_owned()))?;
+    let containers = answer.into_inner().container_responses;
+    let [container] = containers.as_slice() else {
+        panic!("not one container: {containers:?}");
+    };
+    Ok(container.device_ids.clone())
+}
+
 /// The same Allocate from as many threads at once, each with its own connection.
 pub(crate) fn allocate_at_once(
     node: &Node,

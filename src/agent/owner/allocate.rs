@@ -180,7 +180,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             known.push(Candidate {
                 phy: chip.phy,
                 card: chip.card,
-                family: chip.family,
+                product: chip.product,
                 numa_nodes: chip.numa_nodes.clone(),
             });
         }

@@ -1,0 +1,5 @@
+//! The topology room from outside.
+
+#[cfg(test)]
+#[path = "topology/preferred.rs"]
+mod preferred;
