@@ -6,6 +6,13 @@
     reason = "a test that cannot go on fails"
 )]
 
+#[cfg(test)]
+#[path = "driver_host/beside.rs"]
+mod beside;
+#[path = "driver_host/cards.rs"]
+mod cards;
+#[path = "driver_host/die_policy.rs"]
+mod die_policy;
 #[path = "driver_host/events.rs"]
 mod events;
 #[path = "driver_host/hangs.rs"]
@@ -25,12 +32,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use ascend_agent::domain::chip::{ChipSample, DcmiApi, HealthReading, Inventory};
+use ascend_agent::domain::chip::{Chip, ChipSample, DcmiApi, DiePolicy, HealthReading, Inventory};
 use ascend_agent::domain::family::ChipFamily;
 use ascend_agent::domain::fault::{Assertion, FaultCode, HealthLevel, Severity};
-use ascend_agent::domain::ids::{CardId, LogicId};
+use ascend_agent::domain::ids::{CardId, DeviceId, LogicId, PhyId};
+use ascend_agent::domain::product::Product;
 use ascend_agent::driver::client::{DriverConfig, DriverHost};
 use ascend_agent::ports::{Hardware, HardwareError, HardwareNotice};
 use sim::Sim;
@@ -39,6 +48,13 @@ use tokio::time::{Instant, timeout};
 
 /// Far more than any healthy step takes, so that a slow machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the simulated library lacks.
+const NOT_SIMULATED: [&str; 3] = [
+    "dcmi_get_device_info",
+    "dcmi_get_multi_die_policy",
+    "dcmi_set_multi_die_policy",
+];
 
 struct Node {
     driver: DriverHost,
@@ -140,6 +156,32 @@ fn signal(name: &str, pid: u32) {
         .status()
         .unwrap();
     assert!(sent.success(), "kill {name} {pid}");
+}
+
+/// A copy of the simulated library that really lacks these functions.
+fn library_without(dir: &Path, lacking: &[&str]) -> PathBuf {
+    let older = dir.join("libdcmi.so");
+    let mut bytes = fs::read(sim::library()).unwrap();
+    for name in lacking {
+        hide_symbol(&mut bytes, name);
+    }
+    fs::write(&older, bytes).unwrap();
+    older
+}
+
+/// Spoils the name in the table of names, so that a search for it finds another name and fails.
+fn hide_symbol(library: &mut [u8], name: &str) {
+    let wanted = format!("\0{name}\0");
+    let places: Vec<usize> = library
+        .windows(wanted.len())
+        .enumerate()
+        .filter(|(_, window)| *window == wanted.as_bytes())
+        .map(|(place, _)| place)
+        .collect();
+    assert!(!places.is_empty(), "{name} is not in the library");
+    for place in places {
+        library[place + 1] = b'_';
+    }
 }
 
 fn ended(notice: HardwareNotice) -> Option<String> {
