@@ -158,30 +158,24 @@ fn signal(name: &str, pid: u32) {
     assert!(sent.success(), "kill {name} {pid}");
 }
 
-/// A copy of the simulated library that really lacks these functions.
+/// A copy of the simulated library that really lacks these functions: their names are spoilt in the
+/// table of names, so that a search for them finds other names and fails.
 fn library_without(dir: &Path, lacking: &[&str]) -> PathBuf {
-    let older = dir.join("libdcmi.so");
-    let mut bytes = fs::read(sim::library()).unwrap();
-    for name in lacking {
-        hide_symbol(&mut bytes, name);
+    let built = fs::read(sim::library()).unwrap();
+    let mut older = built.clone();
+    let mut spoilt = BTreeSet::new();
+    let mut place = 0;
+    for text in built.split(|byte| *byte == 0) {
+        if let Some(name) = lacking.iter().find(|name| name.as_bytes() == text) {
+            older[place] = b'_';
+            spoilt.insert(*name);
+        }
+        place += text.len() + 1;
     }
-    fs::write(&older, bytes).unwrap();
-    older
-}
-
-/// Spoils the name in the table of names, so that a search for it finds another name and fails.
-fn hide_symbol(library: &mut [u8], name: &str) {
-    let wanted = format!("\0{name}\0");
-    let places: Vec<usize> = library
-        .windows(wanted.len())
-        .enumerate()
-        .filter(|(_, window)| *window == wanted.as_bytes())
-        .map(|(place, _)| place)
-        .collect();
-    assert!(!places.is_empty(), "{name} is not in the library");
-    for place in places {
-        library[place + 1] = b'_';
-    }
+    assert_eq!(spoilt.len(), lacking.len(), "not all are in the library");
+    let path = dir.join("libdcmi.so");
+    fs::write(&path, older).unwrap();
+    path
 }
 
 fn ended(notice: HardwareNotice) -> Option<String> {

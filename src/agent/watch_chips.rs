@@ -280,8 +280,11 @@ fn has_failed(sample: &ChipSample) -> bool {
 
 fn incomplete(inventory: &Inventory) -> DriverTrouble {
     DriverTrouble::Incomplete {
-        up: inventory.chips.len(),
-        counted: inventory.cards_counted,
+        chips: inventory.chips.len(),
+        cards_up: inventory
+            .cards_counted
+            .saturating_sub(inventory.cards_failed),
+        cards_counted: inventory.cards_counted,
         problems: inventory.problems.clone(),
     }
 }

@@ -9,6 +9,9 @@ use crate::dcmi::subscription;
 use crate::domain::chip::{DcmiApi, DiePolicy};
 use crate::domain::fault::{FaultCode, HealthLevel};
 
+/// What the library itself begins with.
+const HEALTH_UNKNOWN: c_uint = 4;
+
 /// Error codes one call can return.
 const CODE_CAPACITY: usize = 128;
 
@@ -21,7 +24,8 @@ impl Dcmi {
     /// # Errors
     /// The call failed; "not ready" means that the card is gone.
     pub fn health(&self, at: Address) -> Result<HealthLevel, CallError> {
-        let mut health = 0;
+        // A call that succeeds and writes nothing must not read as good health.
+        let mut health: c_uint = HEALTH_UNKNOWN;
         match at {
             Address::Card { card, device } => {
                 call!(self.dcmi_get_device_health(card.0, device.0, &raw mut health))?;
