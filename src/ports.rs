@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::domain::allocation::Allocation;
-use crate::domain::chip::{Chip, ChipSample, Inventory};
+use crate::domain::chip::{Chip, ChipSample, DiePolicy, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::history::{HistoryEvent, HistoryRecord};
 use crate::domain::ids::{AllocationId, CommitSequence, GrantId, PluginDeviceId, ResourceName};
@@ -47,6 +47,13 @@ pub trait Hardware: Send + Sync + 'static {
         &self,
         with_processes: bool,
     ) -> impl Future<Output = Result<Vec<ChipSample>, HardwareError>> + Send;
+
+    /// Sets the multi-die policy of a node of A3 chips and reads it back. The driver is asked once
+    /// per driver host; asked again, the outcome of that one is repeated.
+    fn set_die_policy(
+        &self,
+        policy: DiePolicy,
+    ) -> impl Future<Output = Result<(), HardwareError>> + Send;
 }
 
 /// What the driver host tells unasked.
@@ -79,6 +86,9 @@ pub enum HardwareError {
     /// The library is there, its initialisation failed.
     #[error("driver initialisation: {0}")]
     Init(String),
+    /// The driver did not take the multi-die policy over.
+    #[error("multi-die policy: {0}")]
+    DiePolicy(String),
     /// The driver host could not be started or ended during the call.
     #[error("driver host: {0}")]
     Host(String),

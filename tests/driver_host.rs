@@ -6,6 +6,13 @@
     reason = "a test that cannot go on fails"
 )]
 
+#[cfg(test)]
+#[path = "driver_host/beside.rs"]
+mod beside;
+#[path = "driver_host/cards.rs"]
+mod cards;
+#[path = "driver_host/die_policy.rs"]
+mod die_policy;
 #[path = "driver_host/events.rs"]
 mod events;
 #[path = "driver_host/hangs.rs"]
@@ -25,12 +32,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use ascend_agent::domain::chip::{ChipSample, DcmiApi, HealthReading, Inventory};
+use ascend_agent::domain::chip::{Chip, ChipSample, DcmiApi, DiePolicy, HealthReading, Inventory};
 use ascend_agent::domain::family::ChipFamily;
 use ascend_agent::domain::fault::{Assertion, FaultCode, HealthLevel, Severity};
-use ascend_agent::domain::ids::{CardId, LogicId};
+use ascend_agent::domain::ids::{CardId, DeviceId, LogicId, PhyId};
+use ascend_agent::domain::product::Product;
 use ascend_agent::driver::client::{DriverConfig, DriverHost};
 use ascend_agent::ports::{Hardware, HardwareError, HardwareNotice};
 use sim::Sim;
@@ -39,6 +48,13 @@ use tokio::time::{Instant, timeout};
 
 /// Far more than any healthy step takes, so that a slow machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the simulated library lacks.
+const NOT_SIMULATED: [&str; 3] = [
+    "dcmi_get_device_info",
+    "dcmi_get_multi_die_policy",
+    "dcmi_set_multi_die_policy",
+];
 
 struct Node {
     driver: DriverHost,
@@ -140,6 +156,26 @@ fn signal(name: &str, pid: u32) {
         .status()
         .unwrap();
     assert!(sent.success(), "kill {name} {pid}");
+}
+
+/// A copy of the simulated library that really lacks these functions: their names are spoilt in the
+/// table of names, so that a search for them finds other names and fails.
+fn library_without(dir: &Path, lacking: &[&str]) -> PathBuf {
+    let built = fs::read(sim::library()).unwrap();
+    let mut older = built.clone();
+    let mut spoilt = BTreeSet::new();
+    let mut place = 0;
+    for text in built.split(|byte| *byte == 0) {
+        if let Some(name) = lacking.iter().find(|name| name.as_bytes() == text) {
+            older[place] = b'_';
+            spoilt.insert(*name);
+        }
+        place += text.len() + 1;
+    }
+    assert_eq!(spoilt.len(), lacking.len(), "not all are in the library");
+    let path = dir.join("libdcmi.so");
+    fs::write(&path, older).unwrap();
+    path
 }
 
 fn ended(notice: HardwareNotice) -> Option<String> {

@@ -77,8 +77,9 @@ pub(super) struct Evidence {
 pub(super) enum DriverTrouble {
     Failed(HardwareError),
     Incomplete {
-        up: usize,
-        counted: u32,
+        chips: usize,
+        cards_up: u32,
+        cards_counted: u32,
         problems: Vec<String>,
     },
 }

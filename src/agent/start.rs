@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::{self, AdminError};
 use crate::clock::{RandomIds, SystemClock};
 use crate::config::{Config, DeliveryChoice};
+use crate::domain::chip::DiePolicy;
 use crate::domain::offer::Offer;
 use crate::driver::client::{DriverConfig, DriverHost};
 use crate::injection::Delivery;
@@ -151,16 +152,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         }
     })?;
     let driver = Arc::new(driver);
-    let pacing = ChipPacing {
-        device_wait: config.device_wait,
-        health_poll: config.health_poll,
-        dev_dir: config.dev_dir.clone(),
-    };
     tracker.spawn(watch_chips(
         Arc::clone(&driver),
         commands.clone(),
         notices_seen,
-        pacing,
+        chip_pacing(&config),
         cancel.clone(),
     ));
     let activity = KubeletActivity::new(Arc::clone(&shared_clock));
@@ -236,6 +232,19 @@ fn settings(config: &Config) -> OwnerSettings {
         .hccl_topo_file
         .get_or_insert_with(|| A5_SERVER_TOPOLOGY.to_owned());
     settings
+}
+
+fn chip_pacing(config: &Config) -> ChipPacing {
+    ChipPacing {
+        device_wait: config.device_wait,
+        health_poll: config.health_poll,
+        dev_dir: config.dev_dir.clone(),
+        die_policy: if config.single_die_mode {
+            DiePolicy::Independent
+        } else {
+            DiePolicy::Union
+        },
+    }
 }
 
 fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {

@@ -7,10 +7,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::chip::{ChipSample, HealthReading, Inventory};
+use crate::domain::chip::{Chip, ChipSample, DiePolicy, HealthReading, Inventory};
+use crate::domain::family::ChipFamily;
 use crate::ports::{Hardware, HardwareError, HardwareNotice};
 
 use super::command::{Command, DriverTrouble};
+use super::die_policy::WantedDiePolicy;
 use super::host_paths::count_chip_nodes;
 
 /// Pause between two tries to enumerate a node that is not complete: short at first, because chips
@@ -38,6 +40,8 @@ pub(super) struct ChipPacing {
     pub(super) health_poll: Duration,
     /// Where a chip that arrives shows first: the driver counts it only when initialised anew.
     pub(super) dev_dir: String,
+    /// For A3 chips.
+    pub(super) die_policy: DiePolicy,
 }
 
 /// Runs until cancelled or until the owner is gone.
@@ -52,6 +56,7 @@ pub(super) async fn watch_chips<H: Hardware>(
         hardware,
         owner,
         notices,
+        die_policy: WantedDiePolicy::new(pacing.die_policy),
         pacing,
         chips: 0,
         most_chips: 0,
@@ -69,6 +74,7 @@ struct Watch<H> {
     owner: mpsc::Sender<Command>,
     notices: mpsc::Receiver<HardwareNotice>,
     pacing: ChipPacing,
+    die_policy: WantedDiePolicy,
     chips: usize,
     most_chips: usize,
     incomplete_since: Option<Instant>,
@@ -172,7 +178,12 @@ impl<H: Hardware> Watch<H> {
         } else {
             Some(self.incomplete_since.unwrap_or_else(now))
         };
-        self.tell(Command::Inventory(inventory)).await
+        let is_a3 = |chip: &Chip| chip.family == ChipFamily::Ascend910A3;
+        let has_a3 = inventory.chips.iter().any(is_a3);
+        self.tell(Command::Inventory(inventory)).await?;
+        // Before the next sample, because the policy decides what health the dies of a card report.
+        self.die_policy.enforce(&*self.hardware, has_a3).await;
+        Ok(())
     }
 
     fn look_again_due(&mut self, looked: Instant) -> bool {
@@ -269,8 +280,11 @@ fn has_failed(sample: &ChipSample) -> bool {
 
 fn incomplete(inventory: &Inventory) -> DriverTrouble {
     DriverTrouble::Incomplete {
-        up: inventory.chips.len(),
-        counted: inventory.cards_counted,
+        chips: inventory.chips.len(),
+        cards_up: inventory
+            .cards_counted
+            .saturating_sub(inventory.cards_failed),
+        cards_counted: inventory.cards_counted,
         problems: inventory.problems.clone(),
     }
 }

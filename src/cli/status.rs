@@ -55,6 +55,7 @@ fn text(document: &StatusDocument) -> String {
         document.at,
         if document.ready { "ready" } else { "NOT READY" }
     );
+    let lacks = driver.missing_symbols.join(" ");
     text.push_str(&format_line(
         "driver",
         &driver.state,
@@ -62,6 +63,7 @@ fn text(document: &StatusDocument) -> String {
             ("version", &driver.driver_version),
             ("api", &driver.api),
             ("library", &driver.library),
+            ("lacks", &lacks),
         ],
     ));
     let commit = document.store.last_commit.to_string();

@@ -82,6 +82,12 @@ pub const KEYS: &[Key] = &[
         "A5 only: value of HCCL_TOPO_FILE_PATH; unset means the file of an eight-chip server",
     ),
     key(
+        "single_die_mode",
+        "false",
+        "A3 only: false has the driver treat both dies of a card as one, healthy together and mounted \
+         together; true treats each die for itself",
+    ),
+    key(
         "device_wait_seconds",
         "60",
         "how long the start waits until every card the driver counts has come up, 0 to 3600; then \

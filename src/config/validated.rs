@@ -55,6 +55,8 @@ pub struct Config {
     pub driver_mounts: bool,
     /// A5 topology file.
     pub hccl_topo_file: Option<String>,
+    /// Whether each die of an A3 card stands for itself.
+    pub single_die_mode: bool,
     /// All-cards wait.
     pub device_wait: Duration,
     /// Health sampling period.
@@ -113,6 +115,7 @@ impl Config {
             )?,
             driver_mounts: read.choice("driver_mounts", &[("true", true), ("false", false)])?,
             hccl_topo_file: read.optional("hccl_topo_file", Reader::folder)?,
+            single_die_mode: read.choice("single_die_mode", &[("true", true), ("false", false)])?,
             device_wait: seconds("device_wait_seconds", 0, 3600)?,
             health_poll: millis("health_poll_ms", 100, 60_000)?,
             hold_down: seconds("hold_down_seconds", 0, 86_400)?,

@@ -92,6 +92,32 @@ pub(super) struct Die {
 
 const _: () = assert!(size_of::<Die>() == 20);
 
+/// Where a chip stands in its super pod.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct SuperPodInfo {
+    pub(super) sdid: u32,
+    pub(super) pod_size: u32,
+    pub(super) pod_id: u32,
+    pub(super) server_index: u32,
+    pub(super) chassis_id: u32,
+    pub(super) pod_type: u32,
+    pub(super) reserved: [u32; 6],
+}
+
+/// Bytes a driver must have written for the pod's type to be among them.
+pub(super) const SUPER_POD_TYPE_END: usize = 24;
+
+const _: () = {
+    assert!(size_of::<SuperPodInfo>() == 48);
+    assert!(offset_of!(SuperPodInfo, pod_size) == 4);
+    assert!(offset_of!(SuperPodInfo, pod_id) == 8);
+    assert!(offset_of!(SuperPodInfo, server_index) == 12);
+    assert!(offset_of!(SuperPodInfo, chassis_id) == 16);
+    assert!(offset_of!(SuperPodInfo, pod_type) == 20);
+    assert!(offset_of!(SuperPodInfo, reserved) == SUPER_POD_TYPE_END);
+};
+
 /// One process on a chip.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]

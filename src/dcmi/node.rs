@@ -142,8 +142,14 @@ pub fn read_chip(
     let phy = dcmi.phy_id(api, logic)?;
     let names = dcmi.chip_names(at)?;
     let board_id = dcmi.board_id(at).ok();
-    let is_a5 = ChipFamily::detect(board_id, &names.chip_name) == Some(ChipFamily::Ascend950);
-    let die = dcmi.die_id(at, if is_a5 { DieType::Ddie } else { DieType::Vdie })?;
+    let family = ChipFamily::detect(board_id, &names.chip_name);
+    let die = dcmi.die_id(at, die_type_of(family))?;
+    let mainboard_id = has_mainboard(family)
+        .then(|| dcmi.mainboard_id(at).ok())
+        .flatten();
+    let super_pod_type = has_super_pod(family)
+        .then(|| dcmi.super_pod_type(at).ok())
+        .flatten();
     let pci = dcmi.pci_address(at).ok();
     let product_type = match at {
         Address::Card { card, device } => dcmi.product_type(card, device).ok(),
@@ -164,12 +170,35 @@ pub fn read_chip(
         die,
         names,
         board_id,
-        mainboard_id: None,
-        super_pod_type: None,
+        mainboard_id,
+        super_pod_type,
         pci,
         numa_nodes,
         product_type: product_type.filter(|text| !text.is_empty()),
     })
+}
+
+fn die_type_of(family: Option<ChipFamily>) -> DieType {
+    if family == Some(ChipFamily::Ascend950) {
+        DieType::Ddie
+    } else {
+        DieType::Vdie
+    }
+}
+
+/// The library writes a log line for each unsupported call, so families that never had an answer are
+/// not asked. A chip of no family may be an A3 whose board could not be read.
+fn has_mainboard(family: Option<ChipFamily>) -> bool {
+    family.is_none_or(|family| {
+        matches!(
+            family,
+            ChipFamily::Ascend910B | ChipFamily::Ascend910A3 | ChipFamily::Ascend950
+        )
+    })
+}
+
+fn has_super_pod(family: Option<ChipFamily>) -> bool {
+    family.is_none_or(|family| matches!(family, ChipFamily::Ascend910A3 | ChipFamily::Ascend950))
 }
 
 /// Why a listed chip is not in the inventory.

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::os::raw::{c_char, c_int, c_uint};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
@@ -75,6 +75,8 @@ symbols! {
     dcmi_get_device_chip_info_v2(c_int, c_int, *mut ChipInfoV2);
     dcmi_get_device_chip_info(c_int, c_int, *mut ChipInfo);
     dcmi_get_device_board_info(c_int, c_int, *mut BoardInfo);
+    dcmi_get_mainboard_id(c_int, c_int, *mut c_uint);
+    dcmi_get_device_info(c_int, c_int, c_uint, c_uint, *mut c_void, *mut c_uint);
     dcmi_get_device_die_v2(c_int, c_int, c_uint, *mut Die);
     dcmi_get_device_pcie_info_v2(c_int, c_int, *mut PcieInfoAll);
     dcmi_get_product_type(c_int, c_int, *mut c_char, c_int);
@@ -82,6 +84,8 @@ symbols! {
     dcmi_get_device_health(c_int, c_int, *mut c_uint);
     dcmi_get_device_errorcode_v2(c_int, c_int, *mut c_int, *mut c_uint, c_uint);
     dcmi_get_device_resource_info(c_int, c_int, *mut ProcessMemory, *mut c_int);
+    dcmi_get_multi_die_policy(*mut c_uint);
+    dcmi_set_multi_die_policy(c_uint);
     dcmi_subscribe_fault_event(c_int, c_int, EventFilter, EventCallback);
     dcmiv2_init();
     dcmiv2_get_device_list(*mut c_int, *mut c_int, c_int);
@@ -91,6 +95,8 @@ symbols! {
     dcmiv2_get_driver_version(*mut c_char, c_uint);
     dcmiv2_get_device_chip_info(c_int, *mut ChipInfoV2);
     dcmiv2_get_device_board_info(c_int, *mut BoardInfo);
+    dcmiv2_get_mainboard_id(c_int, *mut c_uint);
+    dcmiv2_get_device_info(c_int, c_uint, c_uint, *mut c_void, *mut c_uint);
     dcmiv2_get_device_die_id(c_int, c_uint, *mut Die);
     dcmiv2_get_device_pcie_info(c_int, *mut PcieInfoAll);
     dcmiv2_get_affinity_cpu_info_by_dev_id(c_int, *mut c_char, *mut c_int);

@@ -28,6 +28,24 @@ impl fmt::Display for DcmiApi {
     }
 }
 
+/// How the driver treats the two dies of an A3 card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DiePolicy {
+    /// Both dies are healthy together and mounted together.
+    Union,
+    /// Each die stands for itself.
+    Independent,
+}
+
+impl fmt::Display for DiePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Union => "union",
+            Self::Independent => "independent",
+        })
+    }
+}
+
 /// PCI address of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PciAddress {

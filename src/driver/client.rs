@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use self::supervisor::{Message, Supervisor};
-use crate::domain::chip::{ChipSample, Inventory};
+use crate::domain::chip::{ChipSample, DiePolicy, Inventory};
 use crate::ports::{Hardware, HardwareError, HardwareNotice};
 
 /// Requests and reports that wait for the supervisor; a full queue holds the reading thread.
@@ -151,5 +151,10 @@ impl Hardware for DriverHost {
             reply,
         })
         .await
+    }
+
+    async fn set_die_policy(&self, policy: DiePolicy) -> Result<(), HardwareError> {
+        self.ask(|reply| Message::SetDiePolicy { policy, reply })
+            .await
     }
 }

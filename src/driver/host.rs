@@ -2,10 +2,12 @@
 //!
 //! Order at start: take the channel and the lock, load and initialise the library while there is one
 //! thread only, then serve. Threads: this one reads requests; `node` makes the calls for the whole
-//! node; `desk` owns the chips' threads and their answers; `events` and `reports` pass on. The
-//! process ends when the agent closes the channel or dies.
+//! node, but for the multi-die policy, which has a thread of its own; `desk` owns the chips' threads
+//! and their answers; `events` and `reports` pass on. The process ends when the agent closes the
+//! channel or dies.
 
 mod desk;
+mod die_policy;
 mod lane;
 mod options;
 mod setup;
@@ -21,6 +23,7 @@ use std::time::Duration;
 pub use options::{HostOptions, OptionsError};
 
 use self::desk::{Desk, DeskMessage};
+use self::die_policy::DiePolicyDoor;
 use self::lane::Context;
 use super::protocol::{FrameError, HostFailure, Report, Request, read_frame, write_frame};
 use crate::dcmi::call::Dcmi;
@@ -139,13 +142,14 @@ fn start(options: &HostOptions, channel: &UnixStream, context: Context) -> io::R
     );
     spawn("desk", move || desk.run(&desk_inbox))?;
     let (to_node, asked) = sync_channel(NODE_QUEUE);
+    let policy = DiePolicyDoor::new(Arc::clone(&context), reports.clone());
     let node = NodeThread {
         context,
         to_desk: to_desk.clone(),
         reports: reports.clone(),
     };
     spawn("node", move || node.run(&asked))?;
-    let orderly = read_requests(channel, &to_node, &to_desk, &reports);
+    let orderly = read_requests(channel, &to_node, &to_desk, policy, &reports);
     if orderly && reports.send(Report::Closed).is_ok() {
         // The writer ends with this report; it cannot fail in a way that matters now.
         let _ended = writer.join();
@@ -168,6 +172,7 @@ fn read_requests(
     mut channel: &UnixStream,
     to_node: &SyncSender<u64>,
     to_desk: &SyncSender<DeskMessage>,
+    mut policy: DiePolicyDoor,
     reports: &SyncSender<Report>,
 ) -> bool {
     loop {
@@ -195,6 +200,11 @@ fn read_requests(
                     chips,
                 };
                 if to_desk.send(sample).is_err() {
+                    return false;
+                }
+            }
+            Ok(Some(Request::SetDiePolicy { id, policy: wanted })) => {
+                if !policy.set(id, wanted) {
                     return false;
                 }
             }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::chip::{ChipSample, Inventory};
+use crate::domain::chip::{ChipSample, DiePolicy, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::ids::{DieId, LogicId};
 
@@ -28,6 +28,8 @@ pub(super) enum Request {
         deadline_ms: u64,
         chips: Vec<ChipKey>,
     },
+    /// Set the multi-die policy and read it back.
+    SetDiePolicy { id: u64, policy: DiePolicy },
     /// End.
     Close,
 }
@@ -57,6 +59,8 @@ pub(super) enum Report {
         samples: Vec<ChipSample>,
         stuck: Stuck,
     },
+    /// Answer to [`Request::SetDiePolicy`]; the error is for people.
+    DiePolicySet { id: u64, result: Result<(), String> },
     /// Unasked: a fault event.
     Event(FaultEvent),
     /// Unasked: events were lost.

@@ -1,25 +1,30 @@
 //! Which libraries are loaded, and what is said of those that are not.
 
+use super::beside::A3;
 use super::*;
 
 #[tokio::test]
 async fn a_library_that_lacks_functions_is_used_without_them_and_they_are_named() {
     let sim = Sim::start("910b3-8x1");
     let dir = tempfile::tempdir().unwrap();
-    let older = dir.path().join("libdcmi.so");
-    let mut bytes = fs::read(sim::library()).unwrap();
     let lacking = [
         "dcmi_get_device_chip_info_v2",
         "dcmi_get_device_resource_info",
     ];
-    for name in lacking {
-        hide_symbol(&mut bytes, name);
-    }
-    fs::write(&older, bytes).unwrap();
+    let older = library_without(dir.path(), &lacking);
     let node = start_with(&sim, |config| config.trusted_library = Some(older.clone()));
     let inventory = node.inventory().await;
     assert!(inventory.is_complete(), "{:?}", inventory.problems);
-    assert_eq!(inventory.missing_symbols, lacking);
+    assert_eq!(
+        inventory.missing_symbols,
+        [
+            &lacking[..1],
+            &NOT_SIMULATED[..1],
+            &lacking[1..],
+            &NOT_SIMULATED[1..]
+        ]
+        .concat()
+    );
     assert_eq!(inventory.chips[0].chip_name, "910B3");
     let samples = node.driver.sample(true).await.unwrap();
     assert!(samples.iter().all(|sample| sample.processes.is_none()));
@@ -29,19 +34,63 @@ async fn a_library_that_lacks_functions_is_used_without_them_and_they_are_named(
     );
 }
 
-/// Spoils the name in the table of names, so that a search for it finds another name and fails.
-fn hide_symbol(library: &mut [u8], name: &str) {
-    let wanted = format!("\0{name}\0");
-    let places: Vec<usize> = library
-        .windows(wanted.len())
-        .enumerate()
-        .filter(|(_, window)| *window == wanted.as_bytes())
-        .map(|(place, _)| place)
-        .collect();
-    assert!(!places.is_empty(), "{name} is not in the library");
-    for place in places {
-        library[place + 1] = b'_';
+/// What drivers of the years before lack; each has a fallback or disables one fact.
+const YOUNG: [&str; 3] = [
+    "dcmi_get_device_chip_info_v2",
+    "dcmi_get_mainboard_id",
+    "dcmi_get_affinity_cpu_info_by_device_id",
+];
+
+#[tokio::test]
+async fn an_old_driver_gives_the_same_chips_but_for_the_mainboard() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = library_without(dir.path(), &YOUNG);
+    for (profile, changes) in [
+        ("910b3-8x1", &[][..]),
+        ("910b3-8x1", A3),
+        ("310p3-4x1", &[][..]),
+    ] {
+        let sim = Sim::start_changed(profile, changes);
+        let young = start(&sim).inventory().await;
+        let node = start_with(&sim, |config| {
+            config.trusted_library = Some(library.clone());
+        });
+        let old = node.inventory().await;
+        assert!(old.is_complete(), "{:?}", old.problems);
+        let named: BTreeSet<_> = old.missing_symbols.iter().map(String::as_str).collect();
+        assert!(named.is_superset(&BTreeSet::from(YOUNG)), "{named:?}");
+        let boardless = |chip: &Chip| Chip {
+            mainboard_id: None,
+            ..chip.clone()
+        };
+        let expected: Vec<_> = young.chips.iter().map(boardless).collect();
+        assert_eq!(old.chips, expected);
+        assert!(old.chips.iter().all(|chip| chip.numa_nodes.len() == 1));
     }
+}
+
+#[tokio::test]
+async fn an_old_driver_of_the_second_interface_names_what_it_lacks() {
+    let sim = Sim::start_changed("a5-8x1", &[("mainboard_id = 0x25", "mainboard_id = 0x68")]);
+    let dir = tempfile::tempdir().unwrap();
+    let lacking = [
+        "dcmiv2_get_mainboard_id",
+        "dcmiv2_get_affinity_cpu_info_by_dev_id",
+        "dcmiv2_get_device_proc_mem_info",
+        "dcmiv2_get_all_device_count",
+    ];
+    let library = library_without(dir.path(), &lacking);
+    let node = start_with(&sim, |config| config.trusted_library = Some(library));
+    let inventory = node.inventory().await;
+    assert!(inventory.is_complete(), "{:?}", inventory.problems);
+    for name in lacking {
+        assert!(inventory.missing_symbols.iter().any(|known| known == name));
+    }
+    // Without the mainboard a card reads as the commonest product.
+    let product = |chip: &Chip| (chip.mainboard_id, chip.product);
+    let products: BTreeSet<_> = inventory.chips.iter().map(product).collect();
+    assert_eq!(products, BTreeSet::from([(None, Product::AtlasA5)]));
+    assert_eq!(node.sample().await.len(), 8);
 }
 
 #[tokio::test]

@@ -247,12 +247,14 @@ fn tell_trouble(trouble: &DriverTrouble) {
     match trouble {
         DriverTrouble::Failed(error) => tracing::warn!(%error, "the driver does not answer"),
         DriverTrouble::Incomplete {
-            up,
-            counted,
+            chips,
+            cards_up,
+            cards_counted,
             problems,
         } => tracing::warn!(
-            chips_up = up,
-            cards_counted = counted,
+            chips,
+            cards_up,
+            cards_counted,
             ?problems,
             "waiting for every card to come up"
         ),

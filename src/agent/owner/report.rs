@@ -218,11 +218,13 @@ fn trouble_text(trouble: &DriverTrouble) -> String {
     match trouble {
         DriverTrouble::Failed(error) => error.to_string(),
         DriverTrouble::Incomplete {
-            up,
-            counted,
+            chips,
+            cards_up,
+            cards_counted,
             problems,
         } => {
-            let mut text = format!("{up} chips are up, the driver counts {counted} cards");
+            let mut text =
+                format!("{cards_up} of {cards_counted} cards are up, {chips} chips can be read");
             if let Some(first) = problems.first() {
                 text.push_str("; ");
                 text.push_str(first);

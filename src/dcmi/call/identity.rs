@@ -1,15 +1,27 @@
 //! What a chip is.
 
-use std::os::raw::c_int;
+use std::mem::size_of;
+use std::os::raw::{c_int, c_uint};
 
 use super::{Address, Dcmi, LINE_BYTES, lossy, non_negative, returned};
 use crate::dcmi::code::CallError;
-use crate::dcmi::layout::{BoardInfo, ChipInfo, ChipInfoV2, Die, PcieInfoAll};
+use crate::dcmi::layout::{
+    BoardInfo, ChipInfo, ChipInfoV2, Die, PcieInfoAll, SUPER_POD_TYPE_END, SuperPodInfo,
+};
 use crate::domain::chip::PciAddress;
 use crate::domain::ids::{CardId, DeviceId, DieId};
 
 /// The call has no length argument; a CPU list of a large machine is a few hundred bytes.
 const CPU_LIST_BYTES: usize = 1024;
+
+/// Group of the general information call that is about the chip.
+const CHIP_INFORMATION: c_uint = 12;
+
+/// Where the chip stands in its super pod, within that group.
+const SUPER_POD: c_uint = 1;
+
+const SUPER_POD_INFO_BYTES: c_uint = 48;
+const _: () = assert!(SUPER_POD_INFO_BYTES as usize == size_of::<SuperPodInfo>());
 
 /// Which die's serial is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +88,65 @@ impl Dcmi {
             }
         }
         Ok(info.board)
+    }
+
+    /// Number of the board the cards sit on; 910B, A3 and A5 only.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn mainboard_id(&self, at: Address) -> Result<u32, CallError> {
+        let mut id: c_uint = 0;
+        match at {
+            Address::Card { card, device } => {
+                call!(self.dcmi_get_mainboard_id(card.0, device.0, &raw mut id))?;
+            }
+            Address::Logic { device } => {
+                call!(self.dcmiv2_get_mainboard_id(device, &raw mut id))?;
+            }
+        }
+        Ok(id)
+    }
+
+    /// Kind of the super pod the chip belongs to; A3 and A5 only.
+    ///
+    /// # Errors
+    /// The call failed, or the driver's answer is too short to hold the kind.
+    pub fn super_pod_type(&self, at: Address) -> Result<u32, CallError> {
+        let mut info = SuperPodInfo::default();
+        // In: what fits. Out: what was written.
+        let mut bytes: c_uint = SUPER_POD_INFO_BYTES;
+        let pointer = (&raw mut info).cast();
+        let symbol = match at {
+            Address::Card { card, device } => {
+                call!(self.dcmi_get_device_info(
+                    card.0,
+                    device.0,
+                    CHIP_INFORMATION,
+                    SUPER_POD,
+                    pointer,
+                    &raw mut bytes,
+                ))?;
+                "dcmi_get_device_info"
+            }
+            Address::Logic { device } => {
+                call!(self.dcmiv2_get_device_info(
+                    device,
+                    CHIP_INFORMATION,
+                    SUPER_POD,
+                    pointer,
+                    &raw mut bytes,
+                ))?;
+                "dcmiv2_get_device_info"
+            }
+        };
+        if usize::try_from(bytes).is_ok_and(|bytes| bytes >= SUPER_POD_TYPE_END) {
+            return Ok(info.pod_type);
+        }
+        Err(CallError::Implausible {
+            symbol,
+            what: "size of the super-pod facts",
+            value: bytes.into(),
+        })
     }
 
     /// Serial of a die.

@@ -1,13 +1,16 @@
 //! How a chip is, and the events that tell of a change.
 
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_uint};
 
 use super::{Address, Dcmi, returned, taken};
 use crate::dcmi::code::CallError;
 use crate::dcmi::layout::{EventFilter, ProcessMemory};
 use crate::dcmi::subscription;
-use crate::domain::chip::DcmiApi;
+use crate::domain::chip::{DcmiApi, DiePolicy};
 use crate::domain::fault::{FaultCode, HealthLevel};
+
+/// What the library itself begins with.
+const HEALTH_UNKNOWN: c_uint = 4;
 
 /// Error codes one call can return.
 const CODE_CAPACITY: usize = 128;
@@ -21,7 +24,8 @@ impl Dcmi {
     /// # Errors
     /// The call failed; "not ready" means that the card is gone.
     pub fn health(&self, at: Address) -> Result<HealthLevel, CallError> {
-        let mut health = 0;
+        // A call that succeeds and writes nothing must not read as good health.
+        let mut health: c_uint = HEALTH_UNKNOWN;
         match at {
             Address::Card { card, device } => {
                 call!(self.dcmi_get_device_health(card.0, device.0, &raw mut health))?;
@@ -99,6 +103,29 @@ impl Dcmi {
             .iter()
             .filter_map(|entry| u32::try_from(entry.pid).ok())
             .collect())
+    }
+
+    /// Sets how the dies of every A3 card are treated, and reads it back; needs root on the host or
+    /// in a privileged container.
+    ///
+    /// # Errors
+    /// A call failed, or the driver keeps another policy all the same.
+    pub fn set_die_policy(&self, policy: DiePolicy) -> Result<(), CallError> {
+        let wanted: c_uint = match policy {
+            DiePolicy::Union => 0,
+            DiePolicy::Independent => 1,
+        };
+        call!(self.dcmi_set_multi_die_policy(wanted))?;
+        let mut found: c_uint = c_uint::MAX;
+        call!(self.dcmi_get_multi_die_policy(&raw mut found))?;
+        if found == wanted {
+            return Ok(());
+        }
+        Err(CallError::Implausible {
+            symbol: "dcmi_get_multi_die_policy",
+            what: "policy after another was set",
+            value: found.into(),
+        })
     }
 
     /// Subscribes to the events of all chips, once per process: after a first failure the library

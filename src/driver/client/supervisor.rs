@@ -4,6 +4,7 @@
 //! replaced one is of use before anybody asks. Chips are told to a host by die, because numbers may
 //! have moved since the inventory that the asker knows.
 
+mod die_policy;
 mod endings;
 mod notify;
 mod reports;
@@ -14,13 +15,14 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
+use self::die_policy::PolicyState;
 use self::notify::Notices;
 use super::super::moment::Moment;
 use super::super::protocol::{ChipKey, Report, Request};
 use super::DriverConfig;
 use super::pause::{Patience, Pauses};
 use super::process::{Ending, HostProcess};
-use crate::domain::chip::{Chip, ChipSample, Inventory};
+use crate::domain::chip::{Chip, ChipSample, DiePolicy, Inventory};
 use crate::ports::{HardwareError, HardwareNotice};
 
 /// What a sample may take beyond the chips' deadline: two crossings of the socket on a busy machine.
@@ -45,6 +47,10 @@ pub(super) enum Message {
     Sample {
         with_processes: bool,
         reply: Reply<Vec<ChipSample>>,
+    },
+    SetDiePolicy {
+        policy: DiePolicy,
+        reply: Reply<()>,
     },
     Report {
         epoch: u64,
@@ -73,8 +79,10 @@ struct Host {
     enumeration: Option<Flight<()>>,
     /// The sample request that it is working on, and who wants the answer.
     sampling: Option<Flight<Vec<Reply<Vec<ChipSample>>>>>,
+    die_policy: PolicyState,
 }
 
+#[derive(Debug)]
 struct Flight<T> {
     id: u64,
     until: Moment,
@@ -160,7 +168,8 @@ impl Supervisor {
         let flights = self.host.iter().flat_map(|host| {
             let enumeration = host.enumeration.as_ref().map(|flight| flight.until);
             let sampling = host.sampling.as_ref().map(|flight| flight.until);
-            enumeration.into_iter().chain(sampling)
+            let policy = host.die_policy.until();
+            enumeration.into_iter().chain(sampling).chain(policy)
         });
         let start = (self.host.is_none() && self.wanted).then(|| self.pauses.pending(now));
         let wake = flights
@@ -191,6 +200,7 @@ impl Supervisor {
                 self.samples_want_processes |= with_processes;
                 wait_in(&mut self.samples, Waiting { until, reply });
             }
+            Message::SetDiePolicy { policy, reply } => self.want_die_policy(policy, reply),
             Message::Report { epoch, report } => {
                 if self.host.as_ref().is_some_and(|host| host.epoch == epoch) {
                     self.take_report(report);
@@ -259,6 +269,7 @@ impl Supervisor {
                     current: None,
                     enumeration: None,
                     sampling: None,
+                    die_policy: PolicyState::NeverAsked,
                 });
                 self.enumerate(now);
             }
@@ -342,7 +353,8 @@ impl Supervisor {
         for waiting in self.samples.extract_if(.., |waiting| waiting.until <= now) {
             answer(waiting.reply, Err(why.clone()));
         }
-        let Some(host) = &self.host else { return };
+        let Some(host) = &mut self.host else { return };
+        host.die_policy.expire(now);
         if host
             .enumeration
             .as_ref()

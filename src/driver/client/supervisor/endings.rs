@@ -13,7 +13,9 @@ impl Supervisor {
     /// The host ended by itself.
     pub(super) fn bury(&mut self, cause: &str) {
         let began = Moment::now();
-        let Some(host) = self.host.take() else { return };
+        let Some(mut host) = self.host.take() else {
+            return;
+        };
         let mut ending = host.process.kill();
         let mut status = None;
         while status.is_none() && Moment::now().since(began) < REAP_PATIENCE {
@@ -42,6 +44,7 @@ impl Supervisor {
         {
             answer(reply, Err(error.clone()));
         }
+        host.die_policy.settle(Err(error));
     }
 
     /// Ends the host and starts another as soon as the loop comes round.
@@ -51,7 +54,9 @@ impl Supervisor {
     }
 
     pub(super) fn retire(&mut self, cause: &str, orderly: bool) {
-        let Some(host) = self.host.take() else { return };
+        let Some(mut host) = self.host.take() else {
+            return;
+        };
         let kill_at = Moment::now().after(self.config.close_deadline);
         let process = host.process;
         self.ending.push(if orderly {
@@ -70,6 +75,7 @@ impl Supervisor {
         {
             answer(reply, Err(error.clone()));
         }
+        host.die_policy.settle(Err(error));
     }
 
     fn tell_end(&mut self, epoch: u64, cause: &str) {

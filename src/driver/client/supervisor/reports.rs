@@ -21,6 +21,7 @@ impl Supervisor {
             }
             Report::Inventory { id, result } => self.take_inventory(id, result),
             Report::Samples { id, samples, stuck } => self.take_samples(id, &samples, stuck),
+            Report::DiePolicySet { id, result } => self.take_die_policy(id, result),
             Report::Event(event) => self.take_event(event),
             Report::EventsDropped(count) => self.notices.lost(count),
         }
