@@ -13,6 +13,7 @@ extern "C" {
 
 #define DCMI_OK 0
 #define DCMI_INVALID_PARAMETER (-8001)
+#define DCMI_NOT_PERMITTED (-8002)
 #define DCMI_INNER_ERROR (-8005)
 #define DCMI_TIMEOUT (-8006)
 #define DCMI_INVALID_DEVICE_ID (-8007)
@@ -20,6 +21,7 @@ extern "C" {
 #define DCMI_NOT_READY (-8012)
 #define DCMI_UPGRADING (-8017)
 #define DCMI_OCCUPIED (-8020)
+#define DCMI_NOT_CONFIGURED (-8023)
 #define DCMI_NOT_SUPPORTED (-8255)
 
 enum dcmi_unit_type {
@@ -41,6 +43,24 @@ enum dcmi_frequency_type {
 };
 
 enum dcmi_ecc_type { DCMI_ECC_DDR = 0, DCMI_ECC_SRAM = 1, DCMI_ECC_HBM = 2, DCMI_ECC_NPU = 3 };
+
+enum dcmi_port_type { DCMI_PORT_VNIC = 0, DCMI_PORT_ROCE = 1 };
+
+enum dcmi_ip_type { DCMI_IP_V4 = 0, DCMI_IP_V6 = 1, DCMI_IP_ANY = 2 };
+
+/* The first six are the same everywhere; what follows depends on the driver. */
+enum dcmi_link_type {
+    DCMI_LINK_SELF = 0,
+    DCMI_LINK_SYS = 1,
+    DCMI_LINK_PHB = 2,
+    DCMI_LINK_HCCS = 3,
+    DCMI_LINK_PXB = 4,
+    DCMI_LINK_PIX = 5,
+    DCMI_LINK_SIO = 6,
+    DCMI_LINK_HCCS_SWITCH = 7,
+    DCMI_LINK_UB = 8,
+    DCMI_LINK_UNKNOWN = 9
+};
 
 struct dcmi_chip_info {
     unsigned char chip_type[32];
@@ -90,6 +110,13 @@ struct dcmi_ecc_info {
     unsigned int double_bit_isolated_pages_cnt;
 };
 
+/* What libraries of some driver builds write instead, without a way to tell. Give them room. */
+struct dcmi_ecc_info_long {
+    struct dcmi_ecc_info info;
+    unsigned int single_bit_next_isolated_pages_cnt;
+    unsigned int double_bit_next_isolated_pages_cnt;
+};
+
 struct dcmi_hbm_info {
     unsigned long long memory_size;
     unsigned int freq;
@@ -113,6 +140,15 @@ struct dcmi_memory_info {
 struct dcmi_proc_mem_info {
     int proc_id;
     unsigned long proc_mem_usage;
+};
+
+/* ip_type says on input which address is wanted. */
+struct dcmi_ip_addr {
+    union {
+        unsigned char ip6[16];
+        unsigned char ip4[4];
+    } u_addr;
+    unsigned int ip_type;
 };
 
 struct dcmi_multi_utilization_info {
@@ -193,6 +229,13 @@ int dcmi_get_card_elabel_v2(int card, struct dcmi_elabel_info *label);
 int dcmi_get_affinity_cpu_info_by_device_id(int card, int device, char *cpus, int *length);
 int dcmi_get_netdev_brother_device(int card, int device, int *brother);
 
+/* Network and links */
+int dcmi_get_device_network_health(int card, int device, unsigned int *health);
+int dcmi_get_device_ip(int card, int device, enum dcmi_port_type port, int port_id,
+                       struct dcmi_ip_addr *ip, struct dcmi_ip_addr *mask);
+int dcmi_get_topo_info_by_device_id(int card, int device, int other_card, int other_device,
+                                    int *link);
+
 /* Health and faults */
 int dcmi_get_device_health(int card, int device, unsigned int *health);
 int dcmi_get_device_errorcode(int card, int device, int *count, unsigned int *codes, int *width);
@@ -238,6 +281,8 @@ int dcmiv2_get_device_die_id(int device, enum dcmi_die_type type, struct dcmi_di
 int dcmiv2_get_device_pcie_info(int device, struct dcmi_pcie_info_all *info);
 int dcmiv2_get_device_elabel_info(int device, struct dcmi_elabel_info *label);
 int dcmiv2_get_affinity_cpu_info_by_dev_id(int device, char *cpus, int *length);
+int dcmiv2_get_device_network_health(int device, unsigned int *health);
+int dcmiv2_get_topo_info_by_device_id(int device, int other, int *link);
 int dcmiv2_get_device_health(int device, unsigned int *health);
 int dcmiv2_get_device_error_code_list(int device, int *count, unsigned int *codes,
                                       unsigned int length);

@@ -68,6 +68,14 @@ pub(crate) struct EccInfo {
 }
 layout!(EccInfo, 28, enable_flag 0, counters 4);
 
+/// What some driver builds write instead.
+#[repr(C)]
+pub(crate) struct LongEccInfo {
+    pub(crate) info: EccInfo,
+    pub(crate) next_isolated: [c_uint; 2],
+}
+layout!(LongEccInfo, 36, info 0, next_isolated 28);
+
 #[repr(C)]
 pub(crate) struct HbmInfo {
     pub(crate) memory_size: c_ulonglong,
@@ -91,6 +99,15 @@ pub(crate) struct MemoryInfo {
 }
 layout!(MemoryInfo, 112, memory_size 0, memory_available 8, freq 16, hugepagesize 24,
     hugepages_total 32, hugepages_free 40, utiliza 48, reserved 52);
+
+/// `bytes` holds 16 bytes of the sixth version of the protocol or 4 of the fourth.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct IpAddr {
+    pub(crate) bytes: [u8; 16],
+    pub(crate) ip_type: c_uint,
+}
+layout!(IpAddr, 20, bytes 0, ip_type 16);
 
 #[derive(Clone, Copy)]
 #[repr(C)]

@@ -5,10 +5,12 @@
 //! call has a timeout until the daemon says that it holds the answer back on purpose.
 
 mod link;
+mod quirks;
 mod session;
 mod subscription;
 mod tables;
 
+pub(crate) use quirks::quirks;
 pub(crate) use session::{close, initialise, session};
 pub(crate) use subscription::{read_event, subscribe};
 pub(crate) use tables::{At, Tables};

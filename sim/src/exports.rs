@@ -9,6 +9,9 @@ mod enumeration;
 mod faults;
 mod identity;
 mod initialisation;
+mod network;
+#[cfg(not(old_driver))]
+mod newer;
 mod out;
 mod sensors;
 

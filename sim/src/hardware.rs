@@ -9,9 +9,11 @@ mod answers;
 mod calls;
 mod control;
 mod events;
+mod facts;
 mod injection;
 mod machine;
 mod numbering;
+mod permission;
 mod readings;
 mod saved;
 mod status;
@@ -25,7 +27,7 @@ pub(crate) use saved::{Saved, SavedError};
 pub(crate) use status::Status;
 
 use crate::profile::Profile;
-use crate::wire::Process;
+use crate::wire::{Address, Identity, Process};
 use calls::Calls;
 use events::Events;
 use injection::Injection;
@@ -65,6 +67,14 @@ struct Chip {
     die: [u32; 5],
     bdf: [u32; 4],
     numa: u32,
+    /// Built-in profile that tells what the chip is.
+    like: Option<String>,
+    identity: Identity,
+    board_id: u32,
+    mainboard_id: Option<u32>,
+    product_type: Option<String>,
+    /// Of the fourth and the sixth version of the protocol.
+    addresses: [Option<Address>; 2],
     lost: bool,
     health: u32,
     codes: Vec<u32>,

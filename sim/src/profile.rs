@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{Generation, Identity, SYMBOLS};
+use crate::wire::{Address, Generation, Identity, SYMBOLS};
 pub use builtin::BUILT_IN;
 pub(crate) use chips::phase_of;
 pub use chips::{ChipPlan, identity_of};
@@ -83,6 +83,26 @@ pub enum ProfileError {
         /// The name.
         symbol: String,
     },
+    /// A chip is like no built-in machine.
+    #[error("`like` names '{name}', no built-in profile; `ascend-sim profiles` lists them")]
+    UnknownLike {
+        /// The name.
+        name: String,
+    },
+    /// A chip is like those of a machine whose driver is of the other generation.
+    #[error("`like` names '{name}', whose chips answer the other API generation; choose another")]
+    ForeignGeneration {
+        /// The name.
+        name: String,
+    },
+    /// An address of the wrong version.
+    #[error("`{key}` has {address}, which is of the other version; exchange `v4` and `v6`")]
+    AddressVersion {
+        /// Key.
+        key: &'static str,
+        /// Its value.
+        address: Address,
+    },
     /// A PCI address that is not of the form 0000:c1:00.0.
     #[error("PCI address '{bdf}' is not of the form 0000:c1:00.0")]
     PciAddress {
@@ -136,11 +156,19 @@ pub struct Profile {
     /// Calls this family answers with -8255.
     #[serde(default)]
     pub unsupported: Vec<String>,
+    /// Addresses of the network ports.
+    #[serde(default)]
+    pub network: Network,
+    /// Links between chips; without them the call is not supported.
+    pub links: Option<Links>,
     /// Readings by name.
     pub readings: BTreeMap<String, Reading>,
     /// Chips listed one by one; entry n overrides what was generated for chip n.
     #[serde(default)]
     pub chips: Vec<ChipOverride>,
+    /// Built-in profiles that chips are like, by name.
+    #[serde(skip)]
+    likes: BTreeMap<String, Profile>,
 }
 
 /// Board facts.
@@ -216,6 +244,30 @@ pub struct Nodes {
     pub shared: Vec<String>,
 }
 
+/// Addresses of the network ports, as the first chip has them. Each further chip counts up.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Of the fourth version of the protocol; nothing is configured when left out.
+    pub v4: Option<Address>,
+    /// Of the sixth version.
+    pub v6: Option<Address>,
+}
+
+/// Links between chips, in the driver's numbers for their types.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Links {
+    /// Between the chips of a card.
+    pub card: Option<u32>,
+    /// Between the chips of a group.
+    pub group: Option<u32>,
+    /// Chips of a group, which are neighbours by phy id; all chips when left out.
+    pub group_size: Option<u32>,
+    /// What the driver tells when it cannot find out.
+    pub unknown: u32,
+}
+
 /// A reading: fixed, or a wave around a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -258,6 +310,24 @@ pub struct ChipOverride {
     pub bdf: Option<String>,
     /// NUMA node.
     pub numa: Option<u32>,
+    /// Address of the network port, fourth version.
+    pub v4: Option<Address>,
+    /// Address of the network port, sixth version.
+    pub v6: Option<Address>,
+    /// Built-in profile that tells what the chip is: names, board, readings, unsupported calls.
+    pub like: Option<String>,
+    /// Chip name.
+    pub chip_name: Option<String>,
+    /// Name of the NPU inside.
+    pub npu_name: Option<String>,
+    /// AI cores.
+    pub aicore_count: Option<u32>,
+    /// Board id.
+    pub board_id: Option<u32>,
+    /// Mainboard id.
+    pub mainboard_id: Option<u32>,
+    /// Product name of the card.
+    pub product_type: Option<String>,
 }
 
 impl Profile {
@@ -282,12 +352,44 @@ impl Profile {
     /// # Errors
     /// The text is malformed or does not describe a possible machine.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ProfileError> {
-        let profile: Self = toml::from_str(text).map_err(|source| ProfileError::Malformed {
-            path: path.to_path_buf(),
-            source: Box::new(source),
-        })?;
+        let mut profile = Self::read(path, text)?;
+        profile.find_likes()?;
         profile.check()?;
         Ok(profile)
+    }
+
+    /// The facts of a chip's kind: those of the profile it is like, or this one's.
+    pub(crate) fn kind(&self, like: Option<&str>) -> &Self {
+        like.and_then(|name| self.likes.get(name)).unwrap_or(self)
+    }
+
+    /// Device nodes that chips share, those of every kind of chip here.
+    pub(crate) fn shared_nodes(&self) -> impl Iterator<Item = &String> {
+        let kinds = std::iter::once(self).chain(self.likes.values());
+        kinds.flat_map(|kind| kind.nodes.shared.iter())
+    }
+
+    fn read(path: &Path, text: &str) -> Result<Self, ProfileError> {
+        toml::from_str(text).map_err(|source| ProfileError::Malformed {
+            path: path.to_path_buf(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Only what the named profile says at its top is taken, so nothing is followed further.
+    fn find_likes(&mut self) -> Result<(), ProfileError> {
+        for name in self.chips.iter().filter_map(|chip| chip.like.as_ref()) {
+            let (known, text) = BUILT_IN
+                .iter()
+                .find(|(known, _)| known == name)
+                .ok_or_else(|| ProfileError::UnknownLike { name: name.clone() })?;
+            let kind = Self::read(Path::new(known), text)?;
+            if kind.api != self.api {
+                return Err(ProfileError::ForeignGeneration { name: name.clone() });
+            }
+            self.likes.insert(name.clone(), kind);
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), ProfileError> {
@@ -322,6 +424,25 @@ mod tests {
             let profile = Profile::parse(Path::new(name), text).unwrap();
             assert_eq!(&profile.name, name);
         }
+    }
+
+    #[test]
+    fn a_chip_is_like_a_built_in_machine_of_its_generation_or_refused() {
+        let with = |like: &str| {
+            let (name, text) = BUILT_IN[0];
+            Profile::parse(
+                Path::new(name),
+                &format!("{text}\n[[chips]]\nlike = '{like}'\n"),
+            )
+        };
+        assert_eq!(with("310p3-4x1").unwrap().likes.len(), 1);
+        let unknown = with("310p3");
+        assert!(matches!(unknown, Err(ProfileError::UnknownLike { .. })));
+        let foreign = with("a5-8x1");
+        assert!(matches!(
+            foreign,
+            Err(ProfileError::ForeignGeneration { .. })
+        ));
     }
 
     #[test]

@@ -4,17 +4,23 @@
 //! request, told apart by its `op`. Invariant: a line longer than the reader's bound ends the
 //! connection, so no peer can make the other side grow.
 
+mod address;
 mod call;
+mod caller;
 mod code;
 mod control;
 mod frame;
+mod quirks;
 mod symbols;
 
+pub use address::Address;
 pub use call::{
     Answer, Call, CallReply, CardEntry, ChipEntry, ChipQuery, EccCounts, EventFilter, Failure,
 };
 pub use call::{EventRecord, Identity, Process, Query, Snapshot, Unit};
+pub use caller::Caller;
 pub use code::ReturnCode;
-pub use control::{Assertion, CardUnit, CodeAction, Control, ControlReply, Switch};
+pub use control::{Assertion, CardUnit, CodeAction, Control, ControlReply, IpVersion, Switch};
 pub use frame::{FrameError, LineReader, MAX_REPLY_BYTES, MAX_REQUEST_BYTES, write_line};
-pub use symbols::{Generation, SYMBOLS, generation_of};
+pub use quirks::{Quirk, Quirks};
+pub use symbols::{Generation, NEWER_SYMBOLS, SYMBOLS, generation_of};

@@ -11,6 +11,7 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
 };
 
+use super::quirks;
 use crate::wire::{
     Answer, Call, CallReply, Failure, FrameError, LineReader, MAX_REPLY_BYTES, ReturnCode,
     write_line,
@@ -121,14 +122,15 @@ impl Channel {
                 CallReply::Hold => self.wait_without_limit()?,
                 CallReply::Event(_) => {}
                 CallReply::Done {
-                    code: ReturnCode::OK,
+                    code,
                     answer,
+                    quirks,
                 } => {
+                    quirks::note(quirks);
                     self.wait_with_limit()?;
-                    return Ok(answer.unwrap_or(Answer::Nothing));
-                }
-                CallReply::Done { code, .. } => {
-                    self.wait_with_limit()?;
+                    if code == ReturnCode::OK {
+                        return Ok(answer.unwrap_or(Answer::Nothing));
+                    }
                     return Err(Failure(code).into());
                 }
             }

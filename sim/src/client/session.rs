@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::link::{CallError, Link};
 use super::tables::{At, Tables};
-use crate::wire::{Answer, Call, ChipQuery, Failure, Query, ReturnCode};
+use crate::wire::{Answer, Call, ChipQuery, Failure, Query, ReturnCode, Unit};
 
 /// Names the daemon's socket; read at every init.
 const SOCKET_VARIABLE: &str = "ASCEND_SIM_SOCKET";
@@ -84,6 +84,27 @@ impl Session {
         })
     }
 
+    /// Asks about one chip and another.
+    pub(crate) fn ask_link(
+        &self,
+        symbol: &'static str,
+        at: At,
+        other: At,
+    ) -> Result<Answer, Failure> {
+        let other = self.tables.as_ref().map(|tables| tables.resolve(other));
+        let Some(Ok(Some(Unit::Chip(other)))) = other else {
+            let refuse = Some(ReturnCode::INVALID_PARAMETER);
+            let call = self.compose(symbol, None, refuse, Query::Pass);
+            return match self.link.call(&call) {
+                Err(CallError::Refused(failure)) => Err(failure),
+                Ok(_) | Err(CallError::Unreachable(_)) => {
+                    Err(Failure(ReturnCode::INVALID_PARAMETER))
+                }
+            };
+        };
+        self.ask(symbol, at, Query::Chip(ChipQuery::Link(other)))
+    }
+
     /// Answers from the tables, after the daemon counted the call and fault rules let it through.
     /// Without a daemon the tables alone answer, as memory of a process does.
     pub(crate) fn look_up<T>(
@@ -121,7 +142,7 @@ impl Session {
     fn compose(
         &self,
         symbol: &'static str,
-        unit: Option<crate::wire::Unit>,
+        unit: Option<Unit>,
         refuse: Option<ReturnCode>,
         query: Query,
     ) -> Call {

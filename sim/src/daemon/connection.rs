@@ -133,13 +133,17 @@ impl<'a> Connection<'a> {
         }
     }
 
+    /// Not to be called with the machine locked.
     fn done(&self, outcome: Result<Answer, Failure>) -> Result<(), FrameError> {
-        let reply = match outcome {
-            Ok(answer) => CallReply::Done {
-                code: ReturnCode::OK,
-                answer: Some(answer),
-            },
-            Err(Failure(code)) => CallReply::Done { code, answer: None },
+        let (code, answer) = match outcome {
+            Ok(answer) => (ReturnCode::OK, Some(answer)),
+            Err(Failure(code)) => (code, None),
+        };
+        let quirks = self.daemon.hardware().quirks();
+        let reply = CallReply::Done {
+            code,
+            answer,
+            quirks,
         };
         write_line(self.stream, &reply)
     }

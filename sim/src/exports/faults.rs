@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use super::out::{Out, char_field};
+use super::out::{Out, char_field, reserved};
 use super::{ask, ask_node, at_least, capacity, export, list, number, text, word};
 use crate::abi::{DmsFaultEvent, Event, Filter};
 use crate::client::{self, At};
@@ -222,7 +222,7 @@ fn event_of(record: &EventRecord) -> Event {
             alarm_raised_time: record.raised_ms,
             event_name: char_field(&record.name),
             additional_info: [0; 32],
-            reserved: [0; 32],
+            reserved: reserved(),
         },
     }
 }

@@ -2,30 +2,26 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use super::out::{Out, field};
+use super::out::{Out, field, name_field, reserved};
 use super::{INNER_ERROR, ask, at_least, capacity, export, int, number, numbers, text, word};
 use crate::abi::{BoardInfo, ChipInfo, ChipInfoV2, DieId, Elabel, PcieInfo};
 use crate::client::At;
 use crate::wire::{Answer, ChipQuery, Failure, Identity};
 
 const LEAST_PRODUCT_TYPE_LENGTH: usize = 32;
-/// Room the interface promises for a CPU list; it has no length argument.
-const CPU_LIST_LENGTH: usize = 1024;
 
 export! {
     fn dcmi_get_device_chip_info(card: c_int, device: c_int, info: Out<ChipInfo>) = |symbol| {
         let place = info.place()?;
         let identity = identity(symbol, At::Device(card, device))?;
         place.write(ChipInfo {
-            chip_type: field(&identity.chip_type),
-            chip_name: field(&identity.chip_name),
-            chip_ver: field(&identity.chip_version),
+            chip_type: name_field(&identity.chip_type),
+            chip_name: name_field(&identity.chip_name),
+            chip_ver: name_field(&identity.chip_version),
             aicore_cnt: identity.aicore_count,
         });
         Ok(())
     };
-    fn dcmi_get_device_chip_info_v2(card: c_int, device: c_int, info: Out<ChipInfoV2>) =
-        |symbol| write_chip_info(symbol, At::Device(card, device), info);
     fn dcmiv2_get_device_chip_info(device: c_int, info: Out<ChipInfoV2>) =
         |symbol| write_chip_info(symbol, At::Logic(device), info);
 
@@ -33,11 +29,6 @@ export! {
         |symbol| write_board_info(symbol, At::Device(card, device), info);
     fn dcmiv2_get_device_board_info(device: c_int, info: Out<BoardInfo>) =
         |symbol| write_board_info(symbol, At::Logic(device), info);
-
-    fn dcmi_get_mainboard_id(card: c_int, device: c_int, id: Out<c_uint>) =
-        |symbol| write_mainboard_id(symbol, At::Device(card, device), id);
-    fn dcmiv2_get_mainboard_id(device: c_int, id: Out<c_uint>) =
-        |symbol| write_mainboard_id(symbol, At::Logic(device), id);
 
     fn dcmi_get_device_die_v2(card: c_int, device: c_int, kind: c_uint, die: Out<DieId>) =
         |symbol| write_die(symbol, At::Device(card, device), kind, die);
@@ -64,18 +55,6 @@ export! {
     fn dcmiv2_get_device_elabel_info(device: c_int, label: Out<Elabel>) =
         |symbol| write_label(symbol, At::Logic(device), label);
 
-    fn dcmi_get_affinity_cpu_info_by_device_id(
-        card: c_int,
-        device: c_int,
-        cpus: Out<c_char>,
-        length: Out<c_int>,
-    ) = |symbol| write_affinity(symbol, At::Device(card, device), cpus, length);
-    fn dcmiv2_get_affinity_cpu_info_by_dev_id(
-        device: c_int,
-        cpus: Out<c_char>,
-        length: Out<c_int>,
-    ) = |symbol| write_affinity(symbol, At::Logic(device), cpus, length);
-
     fn dcmi_get_netdev_brother_device(card: c_int, device: c_int, brother: Out<c_int>) =
         |symbol| {
             let place = brother.place()?;
@@ -91,15 +70,19 @@ fn identity(symbol: &'static str, at: At) -> Result<Identity, Failure> {
     Ok(identity)
 }
 
-fn write_chip_info(symbol: &'static str, at: At, info: Out<ChipInfoV2>) -> Result<(), Failure> {
+pub(super) fn write_chip_info(
+    symbol: &'static str,
+    at: At,
+    info: Out<ChipInfoV2>,
+) -> Result<(), Failure> {
     let place = info.place()?;
     let identity = identity(symbol, at)?;
     place.write(ChipInfoV2 {
-        chip_type: field(&identity.chip_type),
-        chip_name: field(&identity.chip_name),
-        chip_ver: field(&identity.chip_version),
+        chip_type: name_field(&identity.chip_type),
+        chip_name: name_field(&identity.chip_name),
+        chip_ver: name_field(&identity.chip_version),
         aicore_cnt: identity.aicore_count,
-        npu_name: field(&identity.npu_name),
+        npu_name: name_field(&identity.npu_name),
     });
     Ok(())
 }
@@ -114,12 +97,6 @@ fn write_board_info(symbol: &'static str, at: At, info: Out<BoardInfo>) -> Resul
         bom_id,
         slot_id,
     });
-    Ok(())
-}
-
-fn write_mainboard_id(symbol: &'static str, at: At, id: Out<c_uint>) -> Result<(), Failure> {
-    let place = id.place()?;
-    place.write(word(number(&ask(symbol, at, ChipQuery::MainboardId)?)?));
     Ok(())
 }
 
@@ -153,7 +130,7 @@ fn write_pcie_info(symbol: &'static str, at: At, info: Out<PcieInfo>) -> Result<
         bdf_bus,
         bdf_device,
         bdf_function,
-        reserved: [0; 32],
+        reserved: reserved(),
     });
     Ok(())
 }
@@ -176,18 +153,5 @@ fn write_label(symbol: &'static str, at: At, label: Out<Elabel>) -> Result<(), F
         return Err(INNER_ERROR);
     };
     fill(texts.each_ref().map(String::as_str));
-    Ok(())
-}
-
-fn write_affinity(
-    symbol: &'static str,
-    at: At,
-    cpus: Out<c_char>,
-    length: Out<c_int>,
-) -> Result<(), Failure> {
-    let (place, length) = (cpus.place()?, length.place()?);
-    let cpus = text(ask(symbol, at, ChipQuery::Affinity)?)?;
-    place.write_text(&cpus, CPU_LIST_LENGTH);
-    length.write(c_int::try_from(cpus.len().min(CPU_LIST_LENGTH - 1)).unwrap_or(c_int::MAX));
     Ok(())
 }

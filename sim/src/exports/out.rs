@@ -1,9 +1,16 @@
 //! The caller's memory. Only C makes these values, so what the interface demands of C holds.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_uint};
 use std::ptr::NonNull;
 
+use crate::abi::{EccInfo, LongEccInfo};
+use crate::client;
 use crate::wire::{Failure, ReturnCode};
+
+/// Stands where an end mark is missing.
+const NO_END: u8 = b'_';
+/// Stands where nothing should be read.
+const GARBAGE: u8 = 0xA5;
 
 /// A pointer the caller passed for an answer; may be null.
 #[repr(transparent)]
@@ -34,6 +41,12 @@ impl<T> Place<T> {
 }
 
 impl<T: Copy> Place<T> {
+    /// Reads what the caller put there.
+    pub(super) fn read(&self) -> T {
+        // SAFETY: as for `write`, and the interface demands that this argument be filled in.
+        unsafe { self.0.read() }
+    }
+
     /// Writes a list. The interface promises room for as many: by the length argument, which the
     /// caller of this function has compared, or by a fixed number in the contract.
     pub(super) fn write_list(&self, values: &[T]) {
@@ -56,11 +69,38 @@ impl Place<c_char> {
     }
 }
 
+impl Place<EccInfo> {
+    /// The same place, trusted to be as long as other driver builds demand.
+    pub(super) fn longer(&self) -> Place<LongEccInfo> {
+        Place(self.0.cast())
+    }
+}
+
 /// The text in a field of fixed size. One that fills the field has no end mark, as in the
 /// real library.
 pub(super) fn field<const SIZE: usize>(text: &str) -> [u8; SIZE] {
+    fill(text, 0)
+}
+
+/// The name in a field of fixed size, behind which some driver builds set no end mark.
+pub(super) fn name_field<const SIZE: usize>(name: &str) -> [u8; SIZE] {
+    let unterminated = client::quirks().unterminated;
+    fill(name, if unterminated { NO_END } else { 0 })
+}
+
+/// A reserved field: zeros, or what some driver builds leave there.
+pub(super) fn reserved<const SIZE: usize>() -> [u8; SIZE] {
+    [if client::quirks().garbage { GARBAGE } else { 0 }; SIZE]
+}
+
+/// A reserved field of words.
+pub(super) fn reserved_words<const SIZE: usize>() -> [c_uint; SIZE] {
+    std::array::from_fn(|_| c_uint::from_ne_bytes(reserved()))
+}
+
+fn fill<const SIZE: usize>(text: &str, rest: u8) -> [u8; SIZE] {
     let mut bytes = text.bytes();
-    std::array::from_fn(|_| bytes.next().unwrap_or(0))
+    std::array::from_fn(|_| bytes.next().unwrap_or(rest))
 }
 
 /// The same for a field of C characters.

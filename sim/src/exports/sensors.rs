@@ -2,10 +2,10 @@
 
 use std::ffi::{c_int, c_uint, c_ulong, c_ulonglong};
 
-use super::out::Out;
+use super::out::{Out, reserved};
 use super::{INNER_ERROR, ask, export, int, number, numbers, word};
-use crate::abi::{EccInfo, HbmInfo, MemoryInfo, MultiUtilization, ProcMemInfo};
-use crate::client::At;
+use crate::abi::{EccInfo, HbmInfo, LongEccInfo, MemoryInfo, ProcMemInfo};
+use crate::client::{self, At};
 use crate::wire::{Answer, ChipQuery, Failure};
 
 export! {
@@ -40,14 +40,6 @@ export! {
     fn dcmiv2_get_device_utilization_rate(device: c_int, kind: c_int, percent: Out<c_uint>) =
         |symbol| write_utilization(symbol, At::Logic(device), kind, percent);
 
-    fn dcmi_get_device_multi_utilization_rate(
-        card: c_int,
-        device: c_int,
-        rates: Out<MultiUtilization>,
-    ) = |symbol| write_rates(symbol, At::Device(card, device), rates);
-    fn dcmiv2_get_device_multi_utilization_rate(device: c_int, rates: Out<MultiUtilization>) =
-        |symbol| write_rates(symbol, At::Logic(device), rates);
-
     fn dcmi_get_device_hbm_info(card: c_int, device: c_int, info: Out<HbmInfo>) =
         |symbol| write_hbm(symbol, At::Device(card, device), info);
     fn dcmiv2_get_device_hbm_info(device: c_int, info: Out<HbmInfo>) =
@@ -67,7 +59,7 @@ export! {
                 hugepages_total: long_bits(pages),
                 hugepages_free: long_bits(pages_free),
                 utiliza: word(percent),
-                reserved: [0; 60],
+                reserved: reserved(),
             });
             Ok(())
         };
@@ -129,19 +121,6 @@ fn write_utilization(
     Ok(())
 }
 
-fn write_rates(symbol: &'static str, at: At, rates: Out<MultiUtilization>) -> Result<(), Failure> {
-    let place = rates.place()?;
-    let [aic, aiv, aicore, npu] = numbers(ask(symbol, at, ChipQuery::MultiUtilization)?)?.map(word);
-    place.write(MultiUtilization {
-        aic,
-        aiv,
-        aicore,
-        npu,
-        reserved: [0; 8],
-    });
-    Ok(())
-}
-
 fn write_hbm(symbol: &'static str, at: At, info: Out<HbmInfo>) -> Result<(), Failure> {
     let place = info.place()?;
     let values: [i64; 5] = numbers(ask(symbol, at, ChipQuery::Hbm)?)?;
@@ -166,10 +145,18 @@ fn write_ecc(
     let Answer::Ecc(counts) = ask(symbol, at, ChipQuery::Ecc(kind))? else {
         return Err(INNER_ERROR);
     };
-    place.write(EccInfo {
+    let info = EccInfo {
         enable_flag: int(counts.enabled),
         counters: counts.counters.map(word),
-    });
+    };
+    if client::quirks().long_ecc {
+        place.longer().write(LongEccInfo {
+            info,
+            next_isolated: [0; 2],
+        });
+    } else {
+        place.write(info);
+    }
     Ok(())
 }
 

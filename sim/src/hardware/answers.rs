@@ -2,26 +2,23 @@
 
 use std::time::Duration;
 
+use super::facts::address;
 use super::{Chip, Hardware};
 use crate::clock::Moment;
 use crate::wire::{
     Answer, Call, ChipQuery, EccCounts, Failure, Query, ReturnCode, Unit, generation_of,
 };
 
-const DIE_NDIE: u32 = 0;
-const DIE_DDIE: u32 = 2;
 const HIGHEST_ECC_TYPE: u32 = 5;
 const HIGHEST_FREQUENCY_TYPE: u32 = 12;
 const UTILIZATION_MEMORY: i32 = 1;
 const FULL_PERCENT: i64 = 100;
 const UNKNOWN_WORD: i64 = 0xFFFF_FFFF;
-/// Mainboards whose cards have no partner.
-const MAINBOARDS_WITHOUT_BROTHERS: [u32; 2] = [0x1C, 0x1D];
 
-type Answered = Result<Answer, Failure>;
+pub(super) type Answered = Result<Answer, Failure>;
 
-const NOT_SUPPORTED: Failure = Failure(ReturnCode::NOT_SUPPORTED);
-const INVALID_PARAMETER: Failure = Failure(ReturnCode::INVALID_PARAMETER);
+pub(super) const NOT_SUPPORTED: Failure = Failure(ReturnCode::NOT_SUPPORTED);
+pub(super) const INVALID_PARAMETER: Failure = Failure(ReturnCode::INVALID_PARAMETER);
 
 impl Hardware {
     /// Whether a hang rule holds the call now.
@@ -54,11 +51,16 @@ impl Hardware {
         if let Some(code) = call.refuse {
             return Err(Failure(code));
         }
+        let about = chips.first().and_then(|slot| self.chip(*slot));
+        let kind = about.map_or(&self.profile, |chip| self.kind(chip));
+        if kind.unsupported.contains(&call.symbol) {
+            return Err(NOT_SUPPORTED);
+        }
+        if self.is_forbidden(&call.symbol) {
+            return Err(Failure(ReturnCode::NOT_PERMITTED));
+        }
         if matches!(call.query, Query::Pass | Query::Init) {
             return Ok(());
-        }
-        if self.profile.unsupported.contains(&call.symbol) {
-            return Err(NOT_SUPPORTED);
         }
         if call.boot.as_deref().is_some_and(|boot| boot != self.boot) {
             return Err(Failure(ReturnCode::INNER_ERROR));
@@ -70,7 +72,10 @@ impl Hardware {
     fn admit_unit(&self, call: &Call, chips: &[usize]) -> Result<(), Failure> {
         let answers =
             |slot: &usize| self.is_enumerated(*slot) && self.chip(*slot).is_some_and(|c| !c.lost);
-        let not_about_presence = matches!(call.query, Query::Subscribe(_) | Query::FaultEvent(..));
+        let not_about_presence = matches!(
+            call.query,
+            Query::Subscribe(_) | Query::FaultEvent(..) | Query::Chip(ChipQuery::Link(_))
+        );
         if call.unit.is_none() || not_about_presence || chips.iter().any(answers) {
             return Ok(());
         }
@@ -130,18 +135,14 @@ impl Hardware {
 
     fn answer_chip(&self, chip: &Chip, query: ChipQuery, now: Moment) -> Answered {
         match query {
-            ChipQuery::ChipInfo => Ok(Answer::Identity(self.profile.chip.clone())),
+            ChipQuery::ChipInfo => Ok(Answer::Identity(chip.identity.clone())),
             ChipQuery::BoardInfo => Ok(self.board_info(chip)),
-            ChipQuery::MainboardId => self
-                .profile
-                .board
+            ChipQuery::MainboardId => chip
                 .mainboard_id
                 .map_or(Err(NOT_SUPPORTED), |id| Ok(Answer::Number(i64::from(id)))),
             ChipQuery::DieId(kind) => self.die_id(chip, kind),
             ChipQuery::PcieInfo => Ok(self.pcie_info(chip)),
-            ChipQuery::ProductType => self
-                .profile
-                .board
+            ChipQuery::ProductType => chip
                 .product_type
                 .clone()
                 .map_or(Err(NOT_SUPPORTED), |name| Ok(Answer::Text(name))),
@@ -154,7 +155,7 @@ impl Hardware {
             )),
             ChipQuery::Temperature => self.number(chip, "temperature", now),
             ChipQuery::Power => self.number(chip, "power", now),
-            ChipQuery::McuPower if !self.profile.mcu => Err(NOT_SUPPORTED),
+            ChipQuery::McuPower if !self.kind(chip).mcu => Err(NOT_SUPPORTED),
             ChipQuery::McuPower => self.number(chip, "mcu_power", now),
             ChipQuery::Voltage => self.number(chip, "voltage", now),
             ChipQuery::Frequency(kind) if kind > HIGHEST_FREQUENCY_TYPE => Err(INVALID_PARAMETER),
@@ -174,84 +175,19 @@ impl Hardware {
             ),
             ChipQuery::Memory => self.memory(chip, now),
             ChipQuery::Ecc(kind) => self.ecc(chip, kind, now),
+            // A plain container is shown its own processes, and the holders here are made up.
+            ChipQuery::Processes if self.injection.caller().is_in_plain_container() => {
+                Ok(Answer::Processes(Vec::new()))
+            }
             ChipQuery::Processes => Ok(Answer::Processes(chip.processes.clone())),
+            ChipQuery::NetworkHealth => self.number(chip, "network_health", now),
+            ChipQuery::Address(port, number, version) => address(chip, port, number, version),
+            ChipQuery::Link(other) => self.link(chip, other),
         }
     }
 
-    fn chip(&self, slot: usize) -> Option<&Chip> {
+    pub(super) fn chip(&self, slot: usize) -> Option<&Chip> {
         self.chips.get(slot)
-    }
-
-    fn board_info(&self, chip: &Chip) -> Answer {
-        let board = &self.profile.board;
-        let slot = self
-            .cards
-            .get(chip.card)
-            .map_or(0, |card| i64::from(card.id));
-        Answer::Numbers(vec![
-            i64::from(board.board_id),
-            i64::from(board.pcb_id),
-            i64::from(board.bom_id),
-            slot,
-        ])
-    }
-
-    /// DDIE reads the same source as VDIE; NDIE is an identity of its own.
-    fn die_id(&self, chip: &Chip, kind: u32) -> Answered {
-        if kind > DIE_DDIE {
-            return Err(INVALID_PARAMETER);
-        }
-        if !self.profile.die_types.contains(&kind) {
-            return Err(NOT_SUPPORTED);
-        }
-        let die = chip.die;
-        Ok(Answer::Die(if kind == DIE_NDIE {
-            die.map(|word| word.rotate_left(8))
-        } else {
-            die
-        }))
-    }
-
-    fn pcie_info(&self, chip: &Chip) -> Answer {
-        let pci = &self.profile.pci;
-        let ids = [pci.vendor, pci.subvendor, pci.device, pci.subdevice];
-        Answer::Numbers(ids.into_iter().chain(chip.bdf).map(i64::from).collect())
-    }
-
-    fn label(&self, chip: &Chip) -> Answer {
-        let label = &self.profile.label;
-        Answer::Label([
-            label.product.clone(),
-            label.model.clone(),
-            label.manufacturer.clone(),
-            label.date.clone(),
-            chip.serial.clone(),
-        ])
-    }
-
-    fn affinity(&self, chip: &Chip) -> Answered {
-        let node = usize::try_from(chip.numa).unwrap_or(usize::MAX);
-        let cpus = self
-            .profile
-            .numa_cpus
-            .get(node)
-            .ok_or(Failure(ReturnCode::INNER_ERROR))?;
-        Ok(Answer::Text(cpus.clone()))
-    }
-
-    fn brother(&self, chip: &Chip) -> Answered {
-        if !self.profile.board.brothers {
-            return Err(NOT_SUPPORTED);
-        }
-        let mainboard = self.profile.board.mainboard_id.unwrap_or_default();
-        if MAINBOARDS_WITHOUT_BROTHERS.contains(&mainboard) {
-            return Ok(Answer::Number(-1));
-        }
-        match self.cards.get(chip.card).map(|card| card.id) {
-            Some(id @ 0..=3) => Ok(Answer::Number(i64::from(id + 4))),
-            Some(id @ 4..=7) => Ok(Answer::Number(i64::from(id - 4))),
-            _ => Err(INVALID_PARAMETER),
-        }
     }
 
     fn value(&self, chip: &Chip, name: &str, now: Moment) -> Result<i64, Failure> {
@@ -310,7 +246,7 @@ impl Hardware {
         if kind > HIGHEST_ECC_TYPE {
             return Err(INVALID_PARAMETER);
         }
-        if !self.profile.ecc_types.contains(&kind) {
+        if !self.kind(chip).ecc_types.contains(&kind) {
             return Err(NOT_SUPPORTED);
         }
         let counter = |name| self.value(chip, name, now);

@@ -8,8 +8,8 @@ use super::injection::{ANY_SYMBOL, Left, MAX_RULES, Scope};
 use super::{Card, Chip, Hardware};
 use crate::clock::Moment;
 use crate::profile::identity_of;
+use crate::wire::{Address, IpVersion, SYMBOLS, Switch};
 use crate::wire::{Assertion, CardUnit, CodeAction, Control, EventRecord, Process, ReturnCode};
-use crate::wire::{SYMBOLS, Switch};
 
 /// Most codes on one chip, as the driver keeps.
 const MAX_CODES: usize = 128;
@@ -20,6 +20,8 @@ const MAX_EVENTS: u32 = 100_000;
 /// Node type of an event, the driver's number for a system on chip.
 const NODE_TYPE_SOC: u8 = 0x40;
 const FIRST_HOLDER_PID: u32 = 10_000;
+/// Greatest process id of Linux.
+const HIGHEST_PID: u32 = 1 << 22;
 const HOLDER_MEMORY_BYTES: u64 = 64 << 20;
 const HIGHEST_SEVERITY: u8 = 3;
 const HIGHEST_HEALTH: u32 = 4;
@@ -58,6 +60,12 @@ pub(crate) enum ControlError {
     UnknownReading {
         /// The name.
         name: String,
+    },
+    /// An address of the other version of the protocol.
+    #[error("{address} is not of the version named; name the other or give another address")]
+    AddressVersion {
+        /// The address.
+        address: Address,
     },
     /// A number is out of its range.
     #[error("{what} must be at most {limit}, not {value}")]
@@ -114,11 +122,7 @@ impl Hardware {
             } => {
                 self.change_code(action, chip, code)?;
                 if event {
-                    let assertion = match action {
-                        CodeAction::Add => Assertion::Occurred,
-                        CodeAction::Clear => Assertion::Recovered,
-                    };
-                    let record = self.event(chip, code, assertion, severity, now)?;
+                    let record = self.event(chip, code, matching(action), severity, now)?;
                     self.events.emit(record);
                 }
             }
@@ -160,14 +164,23 @@ impl Hardware {
                 for_ms,
             } => {
                 let scope = self.scope(symbol, chip)?;
-                let left = match (times, for_ms) {
-                    (Some(times), _) => Left::Times(times),
-                    (None, Some(ms)) => Left::Until(now.instant + Duration::from_millis(ms)),
-                    (None, None) => Left::Always,
-                };
+                let left = lasting(times, for_ms, now);
                 self.injection.set_code(scope, ReturnCode(code), left);
             }
-            Control::Processes { chip, count } => self.set_processes(chip, count)?,
+            Control::Processes {
+                chip,
+                count,
+                first_pid,
+            } => self.set_processes(chip, count, first_pid)?,
+            Control::Address {
+                chip,
+                version,
+                address,
+            } => self.set_address(chip, version, address)?,
+            Control::Caller { caller } => self.injection.set_caller(caller),
+            Control::Quirk { quirk, switch } => {
+                self.injection.set_quirk(quirk, switch == Switch::On);
+            }
             Control::Reading { chip, name, value } => self.set_reading(chip, name, value)?,
             Control::Heal { chip } => self.chip_mut(chip)?.heal(),
             Control::SwapSerials { first, second } => self.swap_serials(first, second)?,
@@ -308,9 +321,20 @@ impl Hardware {
         })
     }
 
-    fn set_processes(&mut self, chip: u32, count: u32) -> Done {
+    fn set_address(&mut self, chip: u32, version: IpVersion, address: Option<Address>) -> Done {
+        let is_v6 = version == IpVersion::V6;
+        if let Some(address) = address.filter(|address| address.is_v6() != is_v6) {
+            return Err(ControlError::AddressVersion { address });
+        }
+        let [v4, v6] = &mut self.chip_mut(chip)?.addresses;
+        *(if is_v6 { v6 } else { v4 }) = address;
+        Ok(())
+    }
+
+    fn set_processes(&mut self, chip: u32, count: u32, first_pid: Option<u32>) -> Done {
         within("the number of processes", count, MAX_PROCESSES)?;
-        let first = FIRST_HOLDER_PID + chip * 100;
+        let first = first_pid.unwrap_or_else(|| FIRST_HOLDER_PID.saturating_add(chip * 100));
+        within("the first process id", first, HIGHEST_PID)?;
         let chip = self.chip_mut(chip)?;
         chip.processes = (first..first + count)
             .map(|pid| Process {
@@ -322,7 +346,8 @@ impl Hardware {
     }
 
     fn set_reading(&mut self, chip: u32, name: String, value: Option<i64>) -> Done {
-        if !self.profile.readings.contains_key(&name) {
+        let known = self.chip(self.find_chip(chip)?);
+        if !known.is_some_and(|chip| self.kind(chip).readings.contains_key(&name)) {
             return Err(ControlError::UnknownReading { name });
         }
         let fixed = &mut self.chip_mut(chip)?.fixed;
@@ -347,12 +372,30 @@ impl Hardware {
     fn replace(&mut self, chip: u32) -> Done {
         self.find_chip(chip)?;
         self.replacements = self.replacements.saturating_add(1);
-        let serial = format!("{}R{:04}", self.profile.serial, self.replacements);
+        let like = self.chip_mut(chip)?.like.clone();
+        let prefix = &self.profile.kind(like.as_deref()).serial;
+        let serial = format!("{prefix}R{:04}", self.replacements);
         let chip = self.chip_mut(chip)?;
         chip.die = identity_of(&serial);
         chip.serial = serial;
         chip.heal();
         Ok(())
+    }
+}
+
+/// What an event says when the code list changes so.
+fn matching(action: CodeAction) -> Assertion {
+    match action {
+        CodeAction::Add => Assertion::Occurred,
+        CodeAction::Clear => Assertion::Recovered,
+    }
+}
+
+fn lasting(times: Option<u32>, for_ms: Option<u64>, now: Moment) -> Left {
+    match (times, for_ms) {
+        (Some(times), _) => Left::Times(times),
+        (None, Some(ms)) => Left::Until(now.instant + Duration::from_millis(ms)),
+        (None, None) => Left::Always,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::ReturnCode;
+use crate::wire::{Caller, Quirk, Quirks, ReturnCode};
 
 /// Most rules of all kinds together.
 pub(super) const MAX_RULES: usize = 256;
@@ -17,6 +17,8 @@ pub(super) struct Injection {
     holds: Vec<Scope>,
     delays: Vec<(Scope, Duration)>,
     codes: Vec<CodeRule>,
+    caller: Caller,
+    quirks: Quirks,
 }
 
 /// Which calls a rule is about.
@@ -83,6 +85,22 @@ impl Injection {
         }
     }
 
+    pub(super) fn set_caller(&mut self, caller: Caller) {
+        self.caller = caller;
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        self.caller
+    }
+
+    pub(super) fn set_quirk(&mut self, quirk: Quirk, on: bool) {
+        self.quirks = self.quirks.with(quirk, on);
+    }
+
+    pub(super) fn quirks(&self) -> Quirks {
+        self.quirks
+    }
+
     pub(super) fn is_held(&self, symbol: &str, chips: &[usize]) -> bool {
         self.holds.iter().any(|hold| hold.covers(symbol, chips))
     }
@@ -134,7 +152,18 @@ impl Injection {
                 rule.left
             )
         });
-        holds.chain(delays).chain(codes).collect()
+        let caller = (self.caller != Caller::Root).then(|| format!("caller {:?}", self.caller));
+        let quirks = [
+            ("ecc-36", self.quirks.long_ecc),
+            ("garbage", self.quirks.garbage),
+            ("unterminated", self.quirks.unterminated),
+        ];
+        let quirks = quirks
+            .into_iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| format!("quirk {name}"));
+        let rules = holds.chain(delays).chain(codes);
+        rules.chain(caller).chain(quirks).collect()
     }
 }
 

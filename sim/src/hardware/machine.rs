@@ -64,14 +64,14 @@ impl Hardware {
 
     /// Device nodes that exist now.
     pub(crate) fn nodes(&self) -> BTreeSet<String> {
-        let nodes = &self.profile.nodes;
+        let prefix = &self.profile.nodes.chip_prefix;
         let chips = self
             .chips
             .iter()
             .enumerate()
             .filter(|(slot, chip)| self.is_enumerated(*slot) && !chip.lost)
-            .map(|(_, chip)| format!("{}{}", nodes.chip_prefix, chip.phy));
-        nodes.shared.iter().cloned().chain(chips).collect()
+            .map(|(_, chip)| format!("{prefix}{}", chip.phy));
+        self.profile.shared_nodes().cloned().chain(chips).collect()
     }
 
     /// PCI address and NUMA node of every chip that is on the bus.
@@ -102,6 +102,12 @@ impl Chip {
             die: plan.die,
             bdf: plan.bdf,
             numa: plan.numa,
+            like: plan.like,
+            identity: plan.identity,
+            board_id: plan.board_id,
+            mainboard_id: plan.mainboard_id,
+            product_type: plan.product_type,
+            addresses: plan.addresses,
             lost: false,
             health: 0,
             codes: Vec::new(),

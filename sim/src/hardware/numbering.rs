@@ -44,7 +44,7 @@ impl Hardware {
         CardEntry {
             id: if failed { -1 } else { card.id },
             slot,
-            mcu: self.profile.mcu && !failed,
+            mcu: of_card().any(|(_, chip)| self.kind(chip).mcu) && !failed,
             chips,
         }
     }

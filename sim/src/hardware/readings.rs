@@ -8,7 +8,7 @@ use crate::profile::{Reading, Wave};
 impl Hardware {
     /// The reading of that name for the chip; `None` when the family does not have it.
     pub(super) fn reading(&self, chip: &Chip, name: &str, unix_ms: u64) -> Option<i64> {
-        let known = self.profile.readings.get(name)?;
+        let known = self.kind(chip).readings.get(name)?;
         let value = chip
             .fixed
             .get(name)

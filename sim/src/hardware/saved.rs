@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Hardware;
-use crate::wire::Process;
+use crate::wire::{Address, Process};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why a saved state cannot be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +76,7 @@ struct SavedChip {
     codes: Vec<u32>,
     processes: Vec<Process>,
     fixed: BTreeMap<String, i64>,
+    addresses: [Option<Address>; 2],
 }
 
 impl Hardware {
@@ -95,6 +96,7 @@ impl Hardware {
             codes: chip.codes.clone(),
             processes: chip.processes.clone(),
             fixed: chip.fixed.clone(),
+            addresses: chip.addresses,
         });
         Saved {
             version: VERSION,
@@ -150,6 +152,7 @@ impl Hardware {
             chip.codes = saved.codes;
             chip.processes = saved.processes;
             chip.fixed = saved.fixed;
+            chip.addresses = saved.addresses;
         }
         Ok(())
     }
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
     use crate::clock;
     use crate::profile::Profile;
-    use crate::wire::Control;
+    use crate::wire::{Control, IpVersion};
 
     fn machine(name: &str) -> Hardware {
         Hardware::build(Profile::load(name).unwrap(), "one".to_owned()).unwrap()
@@ -173,7 +176,16 @@ mod tests {
             Control::Health { chip: 2, level: 3 },
             Control::Replace { chip: 1 },
             Control::Remove { chip: 5 },
-            Control::Processes { chip: 0, count: 3 },
+            Control::Processes {
+                chip: 0,
+                count: 3,
+                first_pid: None,
+            },
+            Control::Address {
+                chip: 4,
+                version: IpVersion::V4,
+                address: None,
+            },
         ] {
             before
                 .control(request, "two".to_owned(), clock::now())

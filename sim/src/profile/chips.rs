@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{ChipOverride, MAX_CHIPS, Profile, ProfileError};
+use crate::wire::{Address, Identity};
 
 const MAX_DEVICES_PER_CARD: usize = 16;
 const HIGHEST_ID: u32 = 255;
@@ -27,6 +28,18 @@ pub struct ChipPlan {
     pub bdf: [u32; 4],
     /// NUMA node.
     pub numa: u32,
+    /// Built-in profile that tells what the chip is.
+    pub like: Option<String>,
+    /// Names and AI cores.
+    pub identity: Identity,
+    /// Board id.
+    pub board_id: u32,
+    /// Mainboard id, where the driver tells it.
+    pub mainboard_id: Option<u32>,
+    /// Product name, where the driver tells it.
+    pub product_type: Option<String>,
+    /// Addresses of the network port, fourth and sixth version of the protocol.
+    pub addresses: [Option<Address>; 2],
 }
 
 /// The identity a serial number stands for: five words, stable across runs and machines.
@@ -117,10 +130,11 @@ impl Profile {
                 range: "0 or more",
             });
         }
+        let kind = self.kind(given.like.as_deref());
         let serial = given
             .serial
             .clone()
-            .unwrap_or_else(|| format!("{}{slot:04}", self.serial));
+            .unwrap_or_else(|| format!("{}{slot:04}", kind.serial));
         Ok(ChipPlan {
             card,
             device,
@@ -130,6 +144,17 @@ impl Profile {
             serial,
             bdf: self.plan_address(slot, &given)?,
             numa: given.numa.unwrap_or_else(|| self.plan_numa(slot, count)),
+            identity: plan_identity(&kind.chip, &given),
+            board_id: given.board_id.unwrap_or(kind.board.board_id),
+            mainboard_id: given.mainboard_id.or(kind.board.mainboard_id),
+            product_type: given
+                .product_type
+                .or_else(|| kind.board.product_type.clone()),
+            addresses: [
+                plan_port("v4", given.v4, kind.network.v4, slot)?,
+                plan_port("v6", given.v6, kind.network.v6, slot)?,
+            ],
+            like: given.like,
         })
     }
 
@@ -169,6 +194,30 @@ impl Profile {
 
     fn plan_numa(&self, slot: usize, count: usize) -> u32 {
         narrow(slot * self.numa_cpus.len() / count)
+    }
+}
+
+fn plan_identity(kind: &Identity, given: &ChipOverride) -> Identity {
+    Identity {
+        chip_name: given.chip_name.as_ref().unwrap_or(&kind.chip_name).clone(),
+        npu_name: given.npu_name.as_ref().unwrap_or(&kind.npu_name).clone(),
+        aicore_count: given.aicore_count.unwrap_or(kind.aicore_count),
+        ..kind.clone()
+    }
+}
+
+fn plan_port(
+    key: &'static str,
+    given: Option<Address>,
+    first: Option<Address>,
+    slot: usize,
+) -> Result<Option<Address>, ProfileError> {
+    let planned = given.or_else(|| first.map(|first| first.after(narrow(slot))));
+    match planned {
+        Some(address) if address.is_v6() != (key == "v6") => {
+            Err(ProfileError::AddressVersion { key, address })
+        }
+        planned => Ok(planned),
     }
 }
 
@@ -262,6 +311,18 @@ mod tests {
         assert!(matches!(
             short,
             Err(ProfileError::ShortList { list: "cards", .. })
+        ));
+    }
+
+    #[test]
+    fn addresses_count_up_and_keep_their_version() {
+        let plans = with(|_| ()).unwrap();
+        assert_eq!(plans[7].addresses[0].unwrap().to_string(), "10.20.0.18/24");
+        assert_eq!(plans[7].addresses[1].unwrap().to_string(), "fd00:20::18/64");
+        let swapped = with(|profile| profile.network.v4 = profile.network.v6);
+        assert!(matches!(
+            swapped,
+            Err(ProfileError::AddressVersion { key: "v4", .. })
         ));
     }
 

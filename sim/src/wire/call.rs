@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Generation, ReturnCode};
+use super::{Address, Generation, Quirks, ReturnCode};
 
 /// One driver call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,6 +101,12 @@ pub enum ChipQuery {
     Ecc(u32),
     /// Processes that hold the chip.
     Processes,
+    /// Health of the network port.
+    NetworkHealth,
+    /// Address of the network port: type of port, its number, type of address.
+    Address(u32, i32, u32),
+    /// Kind of the link to the chip in that slot.
+    Link(usize),
 }
 
 /// Which events a caller wants.
@@ -128,6 +134,9 @@ pub enum CallReply {
         code: ReturnCode,
         /// Value, absent unless the code is 0.
         answer: Option<Answer>,
+        /// How the library is to misbehave while it hands the value over.
+        #[serde(default)]
+        quirks: Quirks,
     },
     /// One event on a subscribed connection.
     Event(EventRecord),
@@ -155,6 +164,8 @@ pub enum Answer {
     Ecc(EccCounts),
     /// Holders of a chip.
     Processes(Vec<Process>),
+    /// Address of a chip's network port.
+    Address(Address),
     /// One event.
     Event(EventRecord),
     /// Events that reach the subscriber before its call returns.

@@ -12,6 +12,8 @@ impl ReturnCode {
     pub const OK: Self = Self(0);
     /// Invalid parameter, also an unknown card or device.
     pub const INVALID_PARAMETER: Self = Self(-8001);
+    /// The caller's user, container or virtual machine may not do this.
+    pub const NOT_PERMITTED: Self = Self(-8002);
     /// The catch-all for inner failures.
     pub const INNER_ERROR: Self = Self(-8005);
     /// The call ran into its time limit.
@@ -26,6 +28,8 @@ impl ReturnCode {
     pub const UPGRADING: Self = Self(-8017);
     /// The resource is taken.
     pub const OCCUPIED: Self = Self(-8020);
+    /// Nothing is configured.
+    pub const NOT_CONFIGURED: Self = Self(-8023);
     /// This chip or driver generation does not know the call.
     pub const NOT_SUPPORTED: Self = Self(-8255);
 }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::{Address, Caller, Quirk};
+
 /// A control request; in JSON `{"op": "<command>", ...}` with the arguments as fields.
 /// CHIP is a phy id of the present numbering, CARD a card id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
@@ -152,6 +154,32 @@ pub enum Control {
         chip: u32,
         /// 0 to 64
         count: u32,
+        /// Process id of the first; the others count up. Made from the phy id when left out
+        #[arg(long)]
+        #[serde(default)]
+        first_pid: Option<u32>,
+    },
+    /// Set or take away the address of a chip's network port
+    Address {
+        /// Phy id
+        chip: u32,
+        /// Version of the protocol
+        version: IpVersion,
+        /// Address and prefix, such as 10.20.0.11/24; without it none is configured
+        #[serde(default)]
+        address: Option<Address>,
+    },
+    /// Who the driver takes its callers for
+    Caller {
+        /// Kind of caller
+        caller: Caller,
+    },
+    /// Let the library answer as one of another driver build
+    Quirk {
+        /// What differs
+        quirk: Quirk,
+        /// on or off
+        switch: Switch,
     },
     /// Fix a reading of a chip, or let it follow the profile again
     Reading {
@@ -299,6 +327,16 @@ pub enum Assertion {
     /// It happened once and has no end
     #[value(name = "oneoff")]
     OneOff,
+}
+
+/// Version of the internet protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum IpVersion {
+    /// Fourth
+    V4,
+    /// Sixth
+    V6,
 }
 
 /// On or off.

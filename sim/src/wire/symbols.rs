@@ -34,10 +34,12 @@ pub const SYMBOLS: &[&str] = &[
     "dcmi_get_device_hbm_info",
     "dcmi_get_device_health",
     "dcmi_get_device_id_in_card",
+    "dcmi_get_device_ip",
     "dcmi_get_device_logic_id",
     "dcmi_get_device_logicid_from_phyid",
     "dcmi_get_device_memory_info_v3",
     "dcmi_get_device_multi_utilization_rate",
+    "dcmi_get_device_network_health",
     "dcmi_get_device_num_in_card",
     "dcmi_get_device_pcie_info_v2",
     "dcmi_get_device_phyid_from_logicid",
@@ -52,6 +54,7 @@ pub const SYMBOLS: &[&str] = &[
     "dcmi_get_mainboard_id",
     "dcmi_get_netdev_brother_device",
     "dcmi_get_product_type",
+    "dcmi_get_topo_info_by_device_id",
     "dcmi_init",
     "dcmi_mcu_get_power_info",
     "dcmi_subscribe_fault_event",
@@ -72,6 +75,7 @@ pub const SYMBOLS: &[&str] = &[
     "dcmiv2_get_device_health",
     "dcmiv2_get_device_list",
     "dcmiv2_get_device_multi_utilization_rate",
+    "dcmiv2_get_device_network_health",
     "dcmiv2_get_device_pcie_info",
     "dcmiv2_get_device_power_info",
     "dcmiv2_get_device_proc_mem_info",
@@ -82,8 +86,22 @@ pub const SYMBOLS: &[&str] = &[
     "dcmiv2_get_driver_version",
     "dcmiv2_get_fault_event",
     "dcmiv2_get_mainboard_id",
+    "dcmiv2_get_topo_info_by_device_id",
     "dcmiv2_init",
     "dcmiv2_subscribe_fault_event",
+];
+
+/// What libraries of older drivers do not have.
+pub const NEWER_SYMBOLS: &[&str] = &[
+    "dcmi_get_affinity_cpu_info_by_device_id",
+    "dcmi_get_device_chip_info_v2",
+    "dcmi_get_device_multi_utilization_rate",
+    "dcmi_get_mainboard_id",
+    "dcmi_get_topo_info_by_device_id",
+    "dcmiv2_get_affinity_cpu_info_by_dev_id",
+    "dcmiv2_get_device_multi_utilization_rate",
+    "dcmiv2_get_mainboard_id",
+    "dcmiv2_get_topo_info_by_device_id",
 ];
 
 /// The generation a symbol's prefix announces.

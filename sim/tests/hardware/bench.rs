@@ -93,6 +93,24 @@ impl Hardware {
         self.control(&json!({"op": "calls"}))
     }
 
+    /// Every device node, those of chips and those all share.
+    pub(crate) fn all_nodes(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path("dev")).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                let inside = fs::read_dir(entry.path()).unwrap();
+                let inner = |inner: fs::DirEntry| inner.file_name().into_string().unwrap();
+                names.extend(inside.map(|entry| format!("{name}/{}", inner(entry.unwrap()))));
+            } else if name != ".ascend-sim" {
+                names.push(name);
+            }
+        }
+        names.sort();
+        names
+    }
+
     pub(crate) fn nodes(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.path("dev"))
             .unwrap()
@@ -181,8 +199,17 @@ impl Probe {
     }
 
     pub(crate) fn start_on(socket: &Path) -> Self {
+        Self::start_with(socket, &library("libdcmi.so"))
+    }
+
+    /// A probe with the library of an old driver.
+    pub(crate) fn start_old(hardware: &Hardware) -> Self {
+        Self::start_with(&hardware.socket(), &library("libdcmi_old.so"))
+    }
+
+    fn start_with(socket: &Path, library: &Path) -> Self {
         let mut process = Command::new(compiled_probe())
-            .arg(library())
+            .arg(library)
             .env("ASCEND_SIM_SOCKET", socket)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -281,15 +308,14 @@ pub(crate) fn timed(action: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
-/// Cargo leaves the library beside the program or in `deps`, depending on the command.
-fn library() -> PathBuf {
+/// Cargo leaves libraries beside the program or in `deps`, depending on the command.
+fn library(name: &str) -> PathBuf {
     let beside = Path::new(PROGRAM).parent().unwrap();
-    ["libdcmi.so", "deps/libdcmi.so"]
-        .iter()
-        .map(|name| beside.join(name))
+    [beside.join(name), beside.join("deps").join(name)]
+        .into_iter()
         .filter(|path| path.exists())
         .max_by_key(|path| path.metadata().unwrap().modified().unwrap())
-        .expect("libdcmi.so is built together with the program")
+        .expect("the libraries are built together with the program")
 }
 
 fn compiled_probe() -> &'static Path {

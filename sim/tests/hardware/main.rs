@@ -15,3 +15,11 @@ mod identity;
 mod injection;
 #[cfg(test)]
 mod lifecycle;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod old_driver;
+#[cfg(test)]
+mod profiles;
+#[cfg(test)]
+mod quirks;

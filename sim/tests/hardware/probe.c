@@ -1,8 +1,10 @@
 /*
  * A driver user for the tests: loads the library, reads one command a line, prints one line for
  * each. `bg COMMAND` runs a command on a thread of its own and prints `bg LINE` when it returns.
- * What the interface fixes about sizes and offsets is checked when this file compiles.
+ * What the interface fixes about sizes and offsets is checked when this file compiles, see
+ * layout.h.
  */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -11,50 +13,7 @@
 #include <string.h>
 
 #include "dcmi.h"
-
-#define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
-#define AT(type, field, offset) _Static_assert(offsetof(struct type, field) == (offset), #field)
-
-SIZE(dcmi_chip_info, 100);
-AT(dcmi_chip_info, aicore_cnt, 96);
-SIZE(dcmi_chip_info_v2, 132);
-AT(dcmi_chip_info_v2, npu_name, 100);
-SIZE(dcmi_board_info, 16);
-SIZE(dcmi_pcie_info_all, 64);
-AT(dcmi_pcie_info_all, domain, 16);
-AT(dcmi_pcie_info_all, bdf_funcid, 28);
-SIZE(dcmi_die_id, 20);
-SIZE(dcmi_ecc_info, 28);
-AT(dcmi_ecc_info, double_bit_isolated_pages_cnt, 24);
-SIZE(dcmi_hbm_info, 32);
-AT(dcmi_hbm_info, memory_usage, 16);
-AT(dcmi_hbm_info, bandwith_util_rate, 28);
-SIZE(dcmi_memory_info, 112);
-AT(dcmi_memory_info, hugepagesize, 24);
-AT(dcmi_memory_info, utiliza, 48);
-AT(dcmi_memory_info, reserve, 52);
-SIZE(dcmi_proc_mem_info, 16);
-AT(dcmi_proc_mem_info, proc_mem_usage, 8);
-SIZE(dcmi_multi_utilization_info, 48);
-SIZE(dcmi_elabel_info, 1280);
-AT(dcmi_elabel_info, serial_number, 1024);
-SIZE(dcmi_event_filter, 48);
-AT(dcmi_event_filter, event_id, 8);
-AT(dcmi_event_filter, severity, 12);
-AT(dcmi_event_filter, node_type, 13);
-AT(dcmi_event_filter, resv, 14);
-SIZE(dcmi_event, 360);
-AT(dcmi_event, dms_event, 8);
-SIZE(dcmi_dms_fault_event, 352);
-AT(dcmi_dms_fault_event, deviceid, 4);
-AT(dcmi_dms_fault_event, severity, 10);
-AT(dcmi_dms_fault_event, assertion, 11);
-AT(dcmi_dms_fault_event, event_serial_num, 12);
-AT(dcmi_dms_fault_event, alarm_raised_time, 24);
-AT(dcmi_dms_fault_event, event_name, 32);
-AT(dcmi_dms_fault_event, additional_info, 288);
-AT(dcmi_dms_fault_event, resv, 320);
-_Static_assert(sizeof(enum dcmi_unit_type) == 4, "enums are four bytes");
+#include "layout.h"
 
 static const char *library_path;
 static void *library;
@@ -116,6 +75,15 @@ static int append_numbers(char *line, size_t size, int code, int count, const in
         used += snprintf(line + used, size - (size_t)used, " %d", numbers[i]);
     }
     return used;
+}
+
+static int set_bytes(const void *field, size_t size)
+{
+    int set = 0;
+    for (size_t i = 0; i < size; i++) {
+        set += ((const unsigned char *)field)[i] != 0;
+    }
+    return set;
 }
 
 /* Fills `line` with the return code and, on success, what the call wrote. */
@@ -227,6 +195,17 @@ static void execute(const char *text, char *line, size_t size)
         code = DCMI(dcmi_get_device_pcie_info_v2)(a, b, &info);
         snprintf(line, size, "%d %04x %04x %04X:%02X:%02X.%X", code, info.venderid, info.deviceid,
                  (unsigned int)info.domain, info.bdf_busid, info.bdf_deviceid, info.bdf_funcid);
+    } else if (is(word, "oldchip")) {
+        struct dcmi_chip_info info = {0};
+        code = DCMI(dcmi_get_device_chip_info)(a, b, &info);
+        snprintf(line, size, "%d %.32s %.32s %u", code, info.chip_type, info.chip_name,
+                 info.aicore_cnt);
+    } else if (is(word, "rawchip")) {
+        /* The last byte of each name, which is 0 unless the name fills its field. */
+        struct dcmi_chip_info_v2 info = {0};
+        code = DCMI(dcmi_get_device_chip_info_v2)(a, b, &info);
+        snprintf(line, size, "%d %.32s %u %u %u %u", code, info.chip_name, info.chip_type[31],
+                 info.chip_name[31], info.chip_ver[31], info.npu_name[31]);
     } else if (is(word, "product")) {
         char name[64] = "";
         code = DCMI(dcmi_get_product_type)(a, b, name, c);
@@ -242,6 +221,50 @@ static void execute(const char *text, char *line, size_t size)
     } else if (is(word, "brother")) {
         code = DCMI(dcmi_get_netdev_brother_device)(a, b, &c);
         append_numbers(line, size, code, 1, &c);
+    } else if (is(word, "link")) {
+        code = DCMI(dcmi_get_topo_info_by_device_id)(a, b, c, d, &e);
+        append_numbers(line, size, code, 1, &e);
+    } else if (is(word, "link2")) {
+        code = DCMI(dcmiv2_get_topo_info_by_device_id)(a, b, &c);
+        append_numbers(line, size, code, 1, &c);
+    } else if (is(word, "network")) {
+        code = DCMI(dcmi_get_device_network_health)(a, b, &u);
+        snprintf(line, size, "%d %u", code, u);
+    } else if (is(word, "network2")) {
+        code = DCMI(dcmiv2_get_device_network_health)(a, &u);
+        snprintf(line, size, "%d %u", code, u);
+    } else if (is(word, "ip")) {
+        /* card, device, port, port number, type of address */
+        struct dcmi_ip_addr ip, mask;
+        char texts[2][INET6_ADDRSTRLEN] = {"", ""};
+        memset(&ip, 0xA5, sizeof(ip));
+        memset(&mask, 0xA5, sizeof(mask));
+        ip.ip_type = (unsigned int)e;
+        code = DCMI(dcmi_get_device_ip)(a, b, (enum dcmi_port_type)c, d, &ip, &mask);
+        if (code == 0) {
+            int family = ip.ip_type == DCMI_IP_V6 ? AF_INET6 : AF_INET;
+            inet_ntop(family, &ip.u_addr, texts[0], sizeof(texts[0]));
+            inet_ntop(family, &mask.u_addr, texts[1], sizeof(texts[1]));
+        }
+        snprintf(line, size, "%d %s %s", code, texts[0], texts[1]);
+    } else if (is(word, "reserved")) {
+        /* Bytes of reserved fields that are not zero: PCI, memory, utilisation. */
+        struct dcmi_pcie_info_all pcie = {0};
+        struct dcmi_memory_info memory = {0};
+        struct dcmi_multi_utilization_info rates = {0};
+        DCMI(dcmi_get_device_pcie_info_v2)(a, b, &pcie);
+        DCMI(dcmi_get_device_memory_info_v3)(a, b, &memory);
+        DCMI(dcmi_get_device_multi_utilization_rate)(a, b, &rates);
+        snprintf(line, size, "%d %d %d", set_bytes(pcie.reserve, sizeof(pcie.reserve)),
+                 set_bytes(memory.reserve, sizeof(memory.reserve)),
+                 set_bytes(rates.reserve, sizeof(rates.reserve)));
+    } else if (is(word, "board2")) {
+        struct dcmi_board_info info = {0};
+        code = DCMI(dcmiv2_get_device_board_info)(a, &info);
+        snprintf(line, size, "%d %#x %u", code, info.board_id, info.slot_id);
+    } else if (is(word, "mainboard2")) {
+        code = DCMI(dcmiv2_get_mainboard_id)(a, &u);
+        snprintf(line, size, "%d %#x", code, u);
     } else if (is(word, "health")) {
         code = DCMI(dcmi_get_device_health)(a, b, &u);
         snprintf(line, size, "%d %u", code, u);
