@@ -133,10 +133,12 @@ impl Hardware {
                 severity,
                 count,
                 on_subscribe,
+                serial,
             } => {
                 within("the number of events", count, MAX_EVENTS)?;
                 for _ in 0..count {
-                    let record = self.event(chip, code, assertion, severity, now)?;
+                    let mut record = self.event(chip, code, assertion, severity, now)?;
+                    record.serial = serial.unwrap_or(record.serial);
                     if on_subscribe {
                         self.events.keep_for_subscriber(record);
                     } else {

@@ -97,6 +97,10 @@ pub enum Control {
         #[arg(long)]
         #[serde(default)]
         on_subscribe: bool,
+        /// Serial number of all of them, as in a repeated or late event; counted up when left out
+        #[arg(long)]
+        #[serde(default)]
+        serial: Option<i32>,
     },
     /// Delay a call; 0 removes the delay
     Latency {

@@ -93,6 +93,22 @@ fn an_event_reaches_the_callback_with_all_its_fields() {
 }
 
 #[test]
+fn an_event_can_come_twice_and_after_a_later_one() {
+    let hardware = Hardware::start("910b3-8x1");
+    let mut probe = Probe::ready(&hardware);
+    assert_eq!(probe.ask("subscribe -1 -1"), "0");
+    for (serial, count) in [(70, 2), (12, 1)] {
+        hardware.control(&json!({
+            "op": "event", "chip": 1, "code": 8, "count": count, "serial": serial
+        }));
+        for _ in 0..count {
+            assert_eq!(probe.event(), "0 0x8 1 2 1 simulated fault");
+        }
+        assert_eq!(probe.ask("serial"), serial.to_string());
+    }
+}
+
+#[test]
 fn the_filter_passed_by_value_is_honoured() {
     let hardware = Hardware::start("910b3-8x1");
     let mut by_id = Probe::ready(&hardware);

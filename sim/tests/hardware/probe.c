@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,9 +57,12 @@ static void describe_event(char *line, size_t size, const char *word, const stru
              e->dms_event.event_name);
 }
 
+static atomic_int last_serial;
+
 static void on_event(struct dcmi_event *event)
 {
     char line[512];
+    atomic_store(&last_serial, event->dms_event.event_serial_num);
     describe_event(line, sizeof(line), "event", event);
     say(line);
 }
@@ -301,6 +305,8 @@ static void execute(const char *text, char *line, size_t size)
         code = is(word, "subscribe") ? DCMI(dcmi_subscribe_fault_event)(a, b, filter, on_event)
                                      : DCMI(dcmiv2_subscribe_fault_event)(a, filter, on_event);
         snprintf(line, size, "%d", code);
+    } else if (is(word, "serial")) {
+        snprintf(line, size, "%d", atomic_load(&last_serial));
     } else if (is(word, "subscribe-null")) {
         struct dcmi_event_filter filter = {0};
         snprintf(line, size, "%d", DCMI(dcmi_subscribe_fault_event)(-1, -1, filter, NULL));

@@ -1,6 +1,7 @@
 //! Every built-in machine: it starts, counts its chips, and answers as its family does.
 
 use dcmi::profile::BUILT_IN;
+use dcmi::wire::NEWER_SYMBOLS;
 
 use crate::bench::{Hardware, Probe};
 
@@ -319,6 +320,17 @@ fn every_machine_answers_as_its_family_does() {
         nodes.extend((0..machine.chips).map(|phy| format!("davinci{phy}")));
         nodes.sort();
         assert_eq!(hardware.all_nodes(), nodes, "{}", machine.profile);
+    }
+}
+
+#[test]
+fn the_readme_names_every_machine_and_every_function_old_drivers_lack() {
+    let readme = include_str!("../../README.md");
+    for (name, _) in BUILT_IN {
+        assert!(readme.contains(&format!("\n| `{name}` | ")), "{name}");
+    }
+    for name in NEWER_SYMBOLS {
+        assert!(readme.contains(name), "{name}");
     }
 }
 
