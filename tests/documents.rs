@@ -4,6 +4,9 @@
 #[path = "documents/checklist.rs"]
 mod checklist;
 #[cfg(test)]
+#[path = "documents/commands.rs"]
+mod commands;
+#[cfg(test)]
 #[path = "documents/configuration.rs"]
 mod configuration;
 #[cfg(test)]
