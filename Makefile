@@ -47,6 +47,16 @@ lint: ## Form, lints, and the dependency rules where cargo-deny is installed
 	if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
 	    else echo "cargo-deny is not installed: dependency rules were not checked" >&2; fi
 
+.PHONY: docs
+docs: ## Write docs/configuration.md from the table of keys
+	$(CARGO) build $(LOCKED)
+	target/debug/ascend-agent config reference > docs/configuration.md.new
+	mv docs/configuration.md.new docs/configuration.md
+
+.PHONY: newcomer
+newcomer: need ## Time the newcomer's path: clone, demo, test
+	scripts/newcomer.sh
+
 .PHONY: clean
 clean: ## Remove what was built here; the harness stays in its cache
 	$(CARGO) clean

@@ -1,9 +1,9 @@
-//! `config check` and `config show`.
+//! `config check`, `config show` and `config reference`.
 
 use clap::ArgMatches;
 use serde_json::json;
 
-use crate::config::{Config, KEYS};
+use crate::config::{Config, KEYS, reference};
 
 use super::exit::Outcome;
 use super::output::{Table, print, print_as};
@@ -13,6 +13,7 @@ pub(super) fn config(given: &ArgMatches) -> Outcome {
     match given.subcommand() {
         Some(("check", given)) => check(given),
         Some(("show", given)) => show(given),
+        Some(("reference", _)) => print(&reference()),
         _ => Outcome::Done,
     }
 }

@@ -57,6 +57,9 @@ pub(super) fn command() -> Command {
         .subcommand(layered(
             Command::new("show").about("Show every key, its value, its source and its meaning"),
             true,
+        ))
+        .subcommand(Command::new("reference").about(
+            "Print docs/configuration.md: every key, its names, its default and its meaning",
         ));
     let demo = Command::new("demo")
         .about(

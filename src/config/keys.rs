@@ -1,5 +1,8 @@
 //! The table of keys.
 
+/// What the variables of all keys begin with.
+pub(super) const VARIABLE_PREFIX: &str = "ASCEND_AGENT_";
+
 /// One configuration key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
@@ -10,6 +13,20 @@ pub struct Key {
     pub default: &'static str,
     /// What it does, with unit and range.
     pub doc: &'static str,
+}
+
+impl Key {
+    /// Name of its variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("{VARIABLE_PREFIX}{}", self.name.to_ascii_uppercase())
+    }
+
+    /// Its flag, with the dashes.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        format!("--{}", self.name.replace('_', "-"))
+    }
 }
 
 const fn key(name: &'static str, default: &'static str, doc: &'static str) -> Key {

@@ -8,12 +8,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::keys::{KEYS, Key};
+use super::keys::{KEYS, Key, VARIABLE_PREFIX};
 
 /// File read when none is named; it may be absent.
 pub const DEFAULT_FILE: &str = "/etc/ascend/agent.toml";
-
-const VARIABLE_PREFIX: &str = "ASCEND_AGENT_";
 
 const OTHERS_WRITE: u32 = 0o022;
 
