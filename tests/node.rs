@@ -13,6 +13,9 @@ mod commands;
 #[path = "node/delivery.rs"]
 mod delivery;
 #[cfg(test)]
+#[path = "node/dies.rs"]
+mod dies;
+#[cfg(test)]
 #[path = "node/driver.rs"]
 mod driver;
 #[cfg(test)]

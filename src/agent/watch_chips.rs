@@ -115,6 +115,7 @@ impl<H: Hardware> Watch<H> {
                 }
                 Some(Some(HardwareNotice::HostEnded { cause })) => {
                     tracing::debug!(cause, "enumerating again after the driver host ended");
+                    self.absorb_waiting_notices().await?;
                     self.enumerate_again(false).await?;
                     poll.reset_immediately();
                 }
@@ -129,6 +130,18 @@ impl<H: Hardware> Watch<H> {
                 looked = now();
             }
         }
+    }
+
+    /// Every look that initialises the driver anew ends a driver host, so their ends pile up while the
+    /// node is not complete. One enumeration after the last of them answers them all, and the sample
+    /// that follows answers dropped events.
+    async fn absorb_waiting_notices(&mut self) -> Result<(), OwnerGone> {
+        while let Ok(notice) = self.notices.try_recv() {
+            if let HardwareNotice::Fault(fault) = notice {
+                self.tell(Command::Fault(fault)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns once a first enumeration was taken over: complete, or as it is after the wait.
@@ -291,4 +304,114 @@ fn incomplete(inventory: &Inventory) -> DriverTrouble {
 
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::domain::chip::DcmiApi;
+    use crate::domain::fault::{Assertion, FaultCode, FaultEvent, Severity};
+    use crate::domain::ids::{CardId, DeviceId, DieId, LogicId, PhyId};
+    use crate::domain::product::Product;
+
+    /// One A3 chip, and counts of what was asked.
+    #[derive(Default)]
+    struct OneChip {
+        inventories: AtomicUsize,
+        policies: AtomicUsize,
+    }
+
+    impl Hardware for OneChip {
+        async fn inventory(&self, _fresh: bool) -> Result<Inventory, HardwareError> {
+            self.inventories.fetch_add(1, Ordering::Relaxed);
+            Ok(inventory())
+        }
+
+        async fn sample(&self, _with_processes: bool) -> Result<Vec<ChipSample>, HardwareError> {
+            Ok(Vec::new())
+        }
+
+        async fn set_die_policy(&self, _policy: DiePolicy) -> Result<(), HardwareError> {
+            self.policies.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    fn inventory() -> Inventory {
+        Inventory {
+            api: DcmiApi::V1,
+            dcmi_version: String::new(),
+            driver_version: String::new(),
+            library: String::new(),
+            cards_counted: 1,
+            cards_failed: 0,
+            chips: vec![Chip {
+                die: DieId([1; 5]),
+                card: CardId(0),
+                device: DeviceId(1),
+                logic: LogicId(1),
+                phy: PhyId(1),
+                family: ChipFamily::Ascend910A3,
+                product: Product::AtlasA3,
+                chip_name: "Ascend910".to_owned(),
+                ai_cores: None,
+                board_id: None,
+                mainboard_id: None,
+                super_pod_type: None,
+                pci: None,
+                numa_nodes: BTreeSet::new(),
+                product_type: None,
+            }],
+            problems: Vec::new(),
+            missing_symbols: Vec::new(),
+        }
+    }
+
+    fn fault() -> FaultEvent {
+        FaultEvent {
+            logic: LogicId(1),
+            code: FaultCode(1),
+            severity: Severity::MAJOR,
+            assertion: Assertion::Occurred,
+        }
+    }
+
+    #[tokio::test]
+    async fn ends_of_driver_hosts_that_piled_up_cost_one_enumeration_and_hide_no_fault() {
+        let hardware = Arc::new(OneChip::default());
+        let (owner, mut commands) = mpsc::channel(64);
+        let (sender, notices) = mpsc::channel(64);
+        for epoch in 1..=9 {
+            let cause = "a fresh inventory was asked for".to_owned();
+            sender
+                .try_send(HardwareNotice::HostEnded { cause })
+                .unwrap();
+            let started = HardwareNotice::HostStarted { epoch, pid: 7 };
+            sender.try_send(started).unwrap();
+        }
+        sender.try_send(HardwareNotice::Fault(fault())).unwrap();
+        drop(sender);
+        let pacing = ChipPacing {
+            device_wait: Duration::ZERO,
+            health_poll: Duration::from_secs(3600),
+            dev_dir: "/nowhere".to_owned(),
+            die_policy: DiePolicy::Union,
+        };
+        let watching = Arc::clone(&hardware);
+        watch_chips(watching, owner, notices, pacing, CancellationToken::new()).await;
+        // The first look, and one after the ends.
+        assert_eq!(hardware.inventories.load(Ordering::Relaxed), 2);
+        assert_eq!(hardware.policies.load(Ordering::Relaxed), 2);
+        let mut told = Vec::new();
+        while let Some(command) = commands.recv().await {
+            told.push(command);
+        }
+        let faults = told.iter().filter(|it| matches!(it, Command::Fault(_)));
+        assert_eq!(faults.count(), 1);
+        let looks = told.iter().filter(|it| matches!(it, Command::Inventory(_)));
+        assert_eq!(looks.count(), 2);
+    }
 }

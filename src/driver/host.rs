@@ -149,7 +149,7 @@ fn start(options: &HostOptions, channel: &UnixStream, context: Context) -> io::R
         reports: reports.clone(),
     };
     spawn("node", move || node.run(&asked))?;
-    let orderly = read_requests(channel, &to_node, &to_desk, policy, &reports);
+    let orderly = read_requests(channel, &to_node, &to_desk, &policy, &reports);
     if orderly && reports.send(Report::Closed).is_ok() {
         // The writer ends with this report; it cannot fail in a way that matters now.
         let _ended = writer.join();
@@ -172,7 +172,7 @@ fn read_requests(
     mut channel: &UnixStream,
     to_node: &SyncSender<u64>,
     to_desk: &SyncSender<DeskMessage>,
-    mut policy: DiePolicyDoor,
+    policy: &DiePolicyDoor,
     reports: &SyncSender<Report>,
 ) -> bool {
     loop {

@@ -2,8 +2,8 @@
 //! a call that hangs must hold up no enumeration.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::thread::JoinHandle;
 
 use super::lane::Context;
 use crate::domain::chip::DiePolicy;
@@ -13,7 +13,7 @@ use crate::driver::protocol::Report;
 pub(super) struct DiePolicyDoor {
     context: Arc<Context>,
     reports: SyncSender<Report>,
-    calling: Option<JoinHandle<()>>,
+    calling: Arc<AtomicBool>,
 }
 
 impl DiePolicyDoor {
@@ -21,32 +21,31 @@ impl DiePolicyDoor {
         Self {
             context,
             reports,
-            calling: None,
+            calling: Arc::new(AtomicBool::new(false)),
         }
     }
 
     /// The outcome becomes a report. False when nobody takes reports any more.
-    pub(super) fn set(&mut self, id: u64, policy: DiePolicy) -> bool {
-        if self
-            .calling
-            .as_ref()
-            .is_some_and(|calling| !calling.is_finished())
-        {
+    pub(super) fn set(&self, id: u64, policy: DiePolicy) -> bool {
+        if self.calling.swap(true, Ordering::AcqRel) {
             return self.refuse(id, "an earlier call has not come back".to_owned());
         }
         let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
-        let calling = super::spawn("die policy", move || {
+        let calling = Arc::clone(&self.calling);
+        let started = super::spawn("die policy", move || {
             let result = context.dcmi.set_die_policy(policy);
             let result = result.map_err(|error| error.to_string());
+            // Before the report, so that whoever has read it can ask again.
+            calling.store(false, Ordering::Release);
             // A closed queue means that the process is ending.
             let _sent = reports.send(Report::DiePolicySet { id, result });
         });
-        match calling {
-            Ok(calling) => {
-                self.calling = Some(calling);
-                true
+        match started {
+            Ok(_thread) => true,
+            Err(error) => {
+                self.calling.store(false, Ordering::Release);
+                self.refuse(id, error.to_string())
             }
-            Err(error) => self.refuse(id, error.to_string()),
         }
     }
 
