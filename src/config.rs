@@ -6,10 +6,12 @@
 //! made. Unknown keys are errors that name the nearest key. Nothing reloads silently.
 
 mod keys;
+mod names;
 mod sources;
 mod validated;
 
 pub use keys::{KEYS, Key};
+pub use names::NamesError;
 pub use sources::{
     ConfigError, DEFAULT_FILE, Environment, Layered, ProcessEnvironment, Setting, Source,
 };
