@@ -11,13 +11,12 @@ use ascend_agent::domain::ids::{
     AllocationId, CardId, DeviceId, DieId, GrantId, LogicId, PhyId, PluginDeviceId, ResourceName,
 };
 use ascend_agent::domain::kubelet_view::{
-    CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName,
+    CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName, RecordScope,
 };
 use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
-use ascend_agent::ledger::{
-    Asked, ChipVerdict, Decision, Ledger, Naming, OWNER_PROOF, ObserveContext,
-};
+use ascend_agent::ledger::{Asked, ChipVerdict, Decision, Ledger, OWNER_PROOF, ObserveContext};
+use ascend_agent::offering::Offering;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use uuid::Uuid;
 
@@ -46,7 +45,13 @@ fn ledger(criterion: &mut Criterion) {
     }
     let (census, checkpoint) = (census(), checkpoint());
     let occupied = BTreeSet::new();
+    let (scope, offering) = (
+        RecordScope::domain("huawei.com"),
+        Offering::whole_chips("huawei.com"),
+    );
     let context = ObserveContext {
+        scope: &scope,
+        offering: &offering,
         at: stamp(),
         proof: OWNER_PROOF,
         census: Some(&census),
@@ -118,13 +123,8 @@ fn node_of(chips: u32) -> Ledger {
         problems: Vec::new(),
         missing_symbols: Vec::new(),
     };
-    let naming = Naming {
-        domain: "huawei.com".to_owned(),
-    };
     let mut ledger = Ledger::default();
-    ledger
-        .take_inventory(&inventory, &naming)
-        .expect("valid names");
+    ledger.take_inventory(&inventory, &Offering::whole_chips("huawei.com"));
     ledger
 }
 

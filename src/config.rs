@@ -6,11 +6,13 @@
 //! made. Unknown keys are errors that name the nearest key. Nothing reloads silently.
 
 mod keys;
+mod names;
 mod reference;
 mod sources;
 mod validated;
 
 pub use keys::{KEYS, Key};
+pub use names::NamesError;
 pub use reference::reference;
 pub use sources::{
     ConfigError, DEFAULT_FILE, Environment, Layered, ProcessEnvironment, Setting, Source,

@@ -16,6 +16,7 @@ pub mod health;
 pub mod injection;
 pub mod kubelet;
 pub mod ledger;
+pub mod offering;
 pub mod ports;
 pub mod store;
 pub mod telemetry;

@@ -13,7 +13,7 @@ use crate::domain::chip::{Chip, ChipSample, DiePolicy, Inventory};
 use crate::domain::fault::FaultEvent;
 use crate::domain::history::{HistoryEvent, HistoryRecord};
 use crate::domain::ids::{AllocationId, CommitSequence, GrantId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus, RecordScope};
 use crate::domain::offer::{Injection, Offer, Refusal};
 use crate::domain::status::StatusDocument;
 use crate::domain::time::Stamp;
@@ -255,7 +255,10 @@ impl JournalError {
 /// Kubelet's own records of who holds what.
 pub trait KubeletRecords: Send + Sync + 'static {
     /// Asks pod-resources, within a deadline.
-    fn census(&self) -> impl Future<Output = Result<PodCensus, CensusError>> + Send;
+    fn census(
+        &self,
+        scope: &RecordScope,
+    ) -> impl Future<Output = Result<PodCensus, CensusError>> + Send;
 
     /// Which version of the checkpoint file stands now; one `stat`, so cheap enough for every grant.
     fn checkpoint_version(&self) -> Option<CheckpointVersion>;
@@ -263,6 +266,7 @@ pub trait KubeletRecords: Send + Sync + 'static {
     /// Reads the checkpoint file; `Ok(None)` when there is none.
     fn checkpoint(
         &self,
+        scope: &RecordScope,
     ) -> impl Future<Output = Result<Option<CheckpointView>, CensusError>> + Send;
 }
 
@@ -292,6 +296,8 @@ pub enum CensusError {
 /// One look at kubelet's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeletViews {
+    /// What was read of the records.
+    pub scope: RecordScope,
     /// Pod-resources; `None` when only the checkpoint was looked at.
     pub census: Option<Result<PodCensus, CensusError>>,
     /// Checkpoint.

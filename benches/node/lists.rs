@@ -161,7 +161,6 @@ impl Served {
         let mut config = KubeletConfig::new(
             node.stage.path("dp"),
             node.stage.path("pr.sock"),
-            "huawei.com",
             RandomIds.grant().0,
         );
         config.owner = SocketOwner {

@@ -3,11 +3,12 @@
 
 #![no_main]
 
+use ascend_agent::domain::kubelet_view::RecordScope;
 use ascend_agent::kubelet::parse_checkpoint;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(entries) = parse_checkpoint(bytes, "huawei.com") {
+    if let Ok(entries) = parse_checkpoint(bytes, &RecordScope::domain("huawei.com")) {
         for entry in entries {
             assert!(entry.resource.as_str().starts_with("huawei.com/"));
         }

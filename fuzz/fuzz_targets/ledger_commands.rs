@@ -11,16 +11,33 @@ mod truthful_kubelet;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use node::Offered;
 
 #[derive(Arbitrary, Debug)]
 enum Sequence {
     RandomViews(Vec<[u8; 4]>),
     TruthfulKubelet(Vec<[u8; 4]>),
+    RandomViewsOfShares(bool, Vec<[u8; 4]>),
+    TruthfulKubeletWithShares(bool, Vec<[u8; 4]>),
+}
+
+fn shares(changing: bool) -> Offered {
+    if changing {
+        Offered::Changing
+    } else {
+        Offered::Shared
+    }
 }
 
 fuzz_target!(|sequence: Sequence| {
     match sequence {
-        Sequence::RandomViews(steps) => random_views::run(&steps),
-        Sequence::TruthfulKubelet(steps) => truthful_kubelet::run(&steps),
+        Sequence::RandomViews(steps) => random_views::run(&steps, Offered::Whole),
+        Sequence::TruthfulKubelet(steps) => truthful_kubelet::run(&steps, Offered::Whole),
+        Sequence::RandomViewsOfShares(changing, steps) => {
+            random_views::run(&steps, shares(changing));
+        }
+        Sequence::TruthfulKubeletWithShares(changing, steps) => {
+            truthful_kubelet::run(&steps, shares(changing));
+        }
     }
 });

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::domain::history::HistoryRecord;
 use crate::domain::ids::{PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, RecordScope};
 use crate::domain::offer::{Injection, Offer, Refusal};
 use crate::domain::status::{RegistrationStatus, StatusDocument};
 use crate::kubelet::KubeletStatus;
@@ -44,6 +44,7 @@ struct Shared<R, J> {
     offers: watch::Receiver<Arc<Offer>>,
     records: Arc<R>,
     journal: Arc<J>,
+    domain: String,
     checkpoint_hint: Notify,
     grant_hint: Notify,
     registrations: watch::Receiver<KubeletStatus>,
@@ -63,6 +64,7 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
         offers: watch::Receiver<Arc<Offer>>,
         records: Arc<R>,
         journal: Arc<J>,
+        domain: String,
         registrations: watch::Receiver<KubeletStatus>,
     ) -> Self {
         Self {
@@ -71,6 +73,7 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
                 offers,
                 records,
                 journal,
+                domain,
                 checkpoint_hint: Notify::new(),
                 grant_hint: Notify::new(),
                 registrations,
@@ -91,10 +94,12 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
     /// Looks at both of kubelet's records.
     pub(super) async fn views(&self) -> KubeletViews {
         let records = &self.shared.records;
+        let scope = self.scope();
         let checkpoint_before = records.checkpoint_version();
-        let census = records.census().await;
-        let checkpoint = records.checkpoint().await;
+        let census = records.census(&scope).await;
+        let checkpoint = records.checkpoint(&scope).await;
         KubeletViews {
+            scope,
             census: Some(census),
             checkpoint,
             checkpoint_before,
@@ -103,11 +108,28 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
 
     /// Looks at the checkpoint alone.
     pub(super) async fn checkpoint_view(&self) -> KubeletViews {
-        let checkpoint = self.shared.records.checkpoint().await;
+        let scope = self.scope();
+        let checkpoint = self.shared.records.checkpoint(&scope).await;
         KubeletViews {
+            scope,
             census: None,
             checkpoint,
             checkpoint_before: None,
+        }
+    }
+
+    /// Every name in the list, held ones among them; what is held never leaves the list.
+    fn scope(&self) -> RecordScope {
+        RecordScope {
+            domain: self.shared.domain.clone(),
+            names: self
+                .shared
+                .offers
+                .borrow()
+                .resources
+                .keys()
+                .cloned()
+                .collect(),
         }
     }
 
@@ -139,7 +161,7 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
             match reply {
                 Some(AllocateReply::Done(result)) => return result,
                 Some(AllocateReply::AskKubelet) if asked.census.is_none() => {
-                    asked.census = Some(self.shared.records.census().await);
+                    asked.census = Some(self.shared.records.census(&self.scope()).await);
                 }
                 Some(AllocateReply::AskCheckpoint) if asked.written.is_none() => {
                     asked.written = Some(self.written_after(before).await);
@@ -157,10 +179,11 @@ impl<R: KubeletRecords, J: Journal> Front<R, J> {
         before: Option<CheckpointVersion>,
     ) -> Result<CheckpointView, String> {
         let records = &self.shared.records;
+        let scope = self.scope();
         let written = async {
             loop {
                 if records.checkpoint_version() != before {
-                    return records.checkpoint().await;
+                    return records.checkpoint(&scope).await;
                 }
                 sleep(CHECKPOINT_LOOK).await;
             }

@@ -24,7 +24,8 @@ use crate::domain::offer::Offer;
 use crate::domain::time::{BootTime, Stamp};
 use crate::health::{ChipHealth, HealthPolicy};
 use crate::injection::Delivery;
-use crate::ledger::{ChipVerdict, Ledger, Naming};
+use crate::ledger::{ChipVerdict, Ledger};
+use crate::offering::{ChipRefused, Offering};
 use crate::ports::{Clock, Ids, Journal, JournalError, KubeletRecords, StoredState};
 
 use super::command::{AllocateReply, Command, DriverTrouble};
@@ -36,7 +37,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// What the owner is configured with.
 #[derive(Clone, Debug)]
 pub(super) struct OwnerSettings {
-    pub(super) naming: Naming,
+    pub(super) offering: Offering,
     pub(super) policy: HealthPolicy,
     pub(super) owner_proof: Duration,
     pub(super) driver_grace: Duration,
@@ -52,9 +53,7 @@ pub(super) struct OwnerSettings {
 impl OwnerSettings {
     pub(super) fn of(config: &Config, delivery: Delivery) -> Self {
         Self {
-            naming: Naming {
-                domain: config.resource_domain.clone(),
-            },
+            offering: config.offering.clone(),
             policy: HealthPolicy {
                 hold_down: config.hold_down,
                 ..HealthPolicy::default()
@@ -78,6 +77,9 @@ pub(super) struct Outlets {
     pub(super) offers: watch::Sender<Arc<Offer>>,
     /// True once every chip was sampled.
     pub(super) sampled: watch::Sender<bool>,
+    /// Why the configured mode does not fit the hardware, when the first enumeration shows that before
+    /// anything was registered.
+    pub(super) unfit: watch::Sender<Option<ChipRefused>>,
 }
 
 /// Ledger, health and everything that must change together with them.
@@ -105,6 +107,9 @@ pub(super) struct Owner<J, R, C, I> {
     pod_resources: Option<bool>,
     offers: watch::Sender<Arc<Offer>>,
     sampled: watch::Sender<bool>,
+    unfit: watch::Sender<Option<ChipRefused>>,
+    /// Chips of the last enumeration that the mode does not fit, one line each.
+    unoffered: Vec<String>,
     refresh: u64,
     refused: allocate::RefusalLog,
     /// The store being read again after a failure.
@@ -143,6 +148,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             pod_resources: None,
             offers: outlets.offers,
             sampled: outlets.sampled,
+            unfit: outlets.unfit,
+            unoffered: Vec::new(),
             refresh: 0,
             refused: allocate::RefusalLog::default(),
             reading: None,
@@ -266,16 +273,12 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         }
         let mut resources = self.ledger.offer(|die| self.verdict(die));
         if let Some(cause) = self.store.trouble() {
-            let held: BTreeSet<_> = self
-                .ledger
-                .held()
-                .values()
-                .map(|held| held.record.plugin_device_id.clone())
-                .collect();
-            for device in resources.values_mut().flatten() {
-                if device.healthy && !held.contains(&device.id) {
-                    device.healthy = false;
-                    device.reason = format!("the allocation store refuses writes: {cause}");
+            for (resource, devices) in &mut resources {
+                for device in devices {
+                    if device.healthy && self.ledger.holder(resource, &device.id).is_none() {
+                        device.healthy = false;
+                        device.reason = format!("the allocation store refuses writes: {cause}");
+                    }
                 }
             }
         }

@@ -25,6 +25,7 @@ use crate::injection::Delivery;
 use crate::kubelet::{
     KubeletActivity, KubeletConfig, KubeletParts, KubeletStatus, RecordsReader, serve,
 };
+use crate::offering::ChipRefused;
 use crate::ports::{Clock, Ids};
 use crate::store::{OpenError, Settings, Store, open_waiting};
 
@@ -69,6 +70,9 @@ pub enum StartError {
     /// The admin socket cannot be served.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// The configured mode is not for this hardware.
+    #[error(transparent)]
+    Unfit(#[from] ChipRefused),
     /// A fault of ours: without its owner the agent can do nothing, and a new one rebuilds everything.
     #[error("the owner of the ledger broke; its last words are in the log")]
     OwnerBroke,
@@ -109,7 +113,6 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let kubelet_config = KubeletConfig::new(
         &config.device_plugin_dir,
         &config.pod_resources_socket,
-        config.resource_domain.clone(),
         RandomIds.grant().0,
     );
     let shared_clock: Arc<dyn Clock> = Arc::<SystemClock>::clone(&clock);
@@ -119,6 +122,8 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     ));
     let (offers, offers_seen) = watch::channel(Arc::new(Offer::default()));
     let (sampled, sampled_seen) = watch::channel(false);
+    let (unfit, unfit_seen) = watch::channel(None);
+    tracker.spawn(end_when_unfit(unfit_seen.clone(), cancel.clone()));
     let (commands, queue) = mpsc::channel(COMMAND_QUEUE);
     let (status, status_seen) = watch::channel(KubeletStatus::default());
     let owner = Owner::new(
@@ -128,13 +133,18 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         Arc::clone(&clock),
         RandomIds,
         state,
-        Outlets { offers, sampled },
+        Outlets {
+            offers,
+            sampled,
+            unfit,
+        },
     );
     let front = Front::new(
         commands.clone(),
         offers_seen,
         records,
         Arc::clone(&journal),
+        config.offering.domain().to_owned(),
         status_seen,
     );
     let ends = EndsAgent(cancel.clone());
@@ -144,21 +154,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     });
     admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel)?;
 
-    let (notices, notices_seen) = mpsc::channel(NOTICE_QUEUE);
-    let driver = DriverHost::start(driver_config(&config)?, notices).map_err(|source| {
-        StartError::System {
-            what: "a thread for the driver",
-            source,
-        }
-    })?;
-    let driver = Arc::new(driver);
-    tracker.spawn(watch_chips(
-        Arc::clone(&driver),
-        commands.clone(),
-        notices_seen,
-        chip_pacing(&config),
-        cancel.clone(),
-    ));
+    let driver = start_driver(&config, &commands, &tracker, &cancel)?;
     let activity = KubeletActivity::new(Arc::clone(&shared_clock));
     wait_for_chips(sampled_seen, &cancel).await;
     tracker.spawn(watch_records(
@@ -184,7 +180,45 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     if broke {
         return Err(StartError::OwnerBroke);
     }
-    Ok(())
+    let unfit = unfit_seen.borrow().clone();
+    unfit.map_or(Ok(()), |refused| Err(refused.into()))
+}
+
+/// Ends the agent when the configured mode does not fit the chips of the first enumeration.
+async fn end_when_unfit(
+    mut unfit: watch::Receiver<Option<ChipRefused>>,
+    cancel: CancellationToken,
+) {
+    let found = async { unfit.wait_for(Option::is_some).await.is_ok() };
+    // An error means that the owner is gone, which ends the agent anyway.
+    if cancel.run_until_cancelled(found).await.is_some() {
+        cancel.cancel();
+    }
+}
+
+/// Starts the driver's process and what follows it.
+fn start_driver(
+    config: &Config,
+    commands: &mpsc::Sender<Command>,
+    tracker: &TaskTracker,
+    cancel: &CancellationToken,
+) -> Result<Arc<DriverHost>, StartError> {
+    let (notices, notices_seen) = mpsc::channel(NOTICE_QUEUE);
+    let driver = DriverHost::start(driver_config(config)?, notices).map_err(|source| {
+        StartError::System {
+            what: "a thread for the driver",
+            source,
+        }
+    })?;
+    let driver = Arc::new(driver);
+    tracker.spawn(watch_chips(
+        Arc::clone(&driver),
+        commands.clone(),
+        notices_seen,
+        chip_pacing(config),
+        cancel.clone(),
+    ));
+    Ok(driver)
 }
 
 /// The way back: no more driver, a last record, the store closed, every task ended. True when the owner

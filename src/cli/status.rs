@@ -3,7 +3,7 @@
 use clap::ArgMatches;
 
 use crate::admin::{AdminClient, AskError};
-use crate::domain::status::StatusDocument;
+use crate::domain::status::{DeviceStatus, StatusDocument};
 
 use super::exit::Outcome;
 use super::output::{Form, Table, print, print_as};
@@ -119,20 +119,32 @@ fn chips(document: &StatusDocument) -> Table {
         "CHIP", "ID", "NAME", "DIE", "HEALTH", "HELD BY", "STATE", "WHY",
     ]);
     for chip in &document.chips {
-        let held = document
-            .allocations
-            .iter()
-            .find(|held| held.die == chip.die);
-        table.row(vec![
-            chip.phy.to_string(),
-            chip.plugin_device_id.clone(),
-            chip.name.clone(),
-            chip.die.clone(),
-            if chip.healthy { "healthy" } else { "unhealthy" }.to_owned(),
-            chip.holder.clone(),
-            held.map_or_else(|| "free".to_owned(), |held| held.state.clone()),
-            chip.reason.clone(),
-        ]);
+        let unoffered = DeviceStatus {
+            plugin_device_id: chip.plugin_device_id.clone(),
+            resource: chip.resource.clone(),
+            healthy: chip.healthy,
+            reason: chip.reason.clone(),
+            holder: chip.holder.clone(),
+            state: "free".to_owned(),
+        };
+        let none = chip.devices.is_empty().then_some(&unoffered);
+        for device in chip.devices.iter().chain(none) {
+            table.row(vec![
+                chip.phy.to_string(),
+                device.plugin_device_id.clone(),
+                chip.name.clone(),
+                chip.die.clone(),
+                if device.healthy {
+                    "healthy"
+                } else {
+                    "unhealthy"
+                }
+                .to_owned(),
+                device.holder.clone(),
+                device.state.clone(),
+                device.reason.clone(),
+            ]);
+        }
     }
     table
 }

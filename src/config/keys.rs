@@ -77,6 +77,27 @@ pub const KEYS: &[Key] = &[
         "domain of the resource names",
     ),
     key(
+        "share_count",
+        "1",
+        "containers that may share one 310P or 310B chip in time, 1 to 100; 1 offers whole chips",
+    ),
+    key(
+        "mixed_insert",
+        "false",
+        "offer 310P cards of different kinds as Ascend310P-V, Ascend310P-VPro and Ascend310P-IPro; for \
+         nodes with Atlas 300V, 300V Pro and 300I Pro cards only",
+    ),
+    key(
+        "fusion_director",
+        "false",
+        "offer 310 chips as davinci-mini, the name FusionDirector expects",
+    ),
+    key(
+        "names_file",
+        "/usr/local/deviceNameCustomization.json",
+        "file with custom names of resources and ids, the vendor's format; an absent file is none",
+    ),
+    key(
         "trusted_library",
         "",
         "path of a driver library that is loaded without the owner and mode checks; for tests and \

@@ -8,7 +8,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::offering::ModeError;
+
 use super::keys::{KEYS, Key, VARIABLE_PREFIX};
+use super::names::NamesError;
 
 /// File read when none is named; it may be absent.
 pub const DEFAULT_FILE: &str = "/etc/ascend/agent.toml";
@@ -141,6 +144,12 @@ pub enum ConfigError {
         /// Its name.
         name: String,
     },
+    /// The file with custom names.
+    #[error(transparent)]
+    Names(#[from] NamesError),
+    /// Settings that exclude each other.
+    #[error(transparent)]
+    Mode(#[from] ModeError),
     /// A value out of range or malformed.
     #[error("{key} = {value:?} (from {origin}): {expected}")]
     Value {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::ids::ResourceName;
+use crate::offering::{Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
+use super::names::read_names;
 use super::sources::{ConfigError, Layered, Setting};
 
 /// How chips reach containers, as configured.
@@ -45,8 +47,8 @@ pub struct Config {
     pub host_dev_dir: String,
     /// The kernel's system information.
     pub sysfs_dir: PathBuf,
-    /// Resource domain.
-    pub resource_domain: String,
+    /// Resource names and ids: domain, mode, custom names.
+    pub offering: Offering,
     /// Library exempt from the safety checks.
     pub trusted_library: Option<PathBuf>,
     /// Delivery.
@@ -103,7 +105,7 @@ impl Config {
             dev_dir: read.folder("dev_dir")?,
             host_dev_dir: read.folder("host_dev_dir")?,
             sysfs_dir: read.absolute("sysfs_dir")?,
-            resource_domain: read.domain("resource_domain")?,
+            offering: read.offering()?,
             trusted_library: read.optional("trusted_library", Reader::absolute)?,
             delivery: read.choice(
                 "delivery",
@@ -207,6 +209,19 @@ impl Reader<'_> {
             Ok(_) => Ok(domain),
             Err(cause) => Err(self.refuse(key, cause.to_string())),
         }
+    }
+
+    fn offering(&self) -> Result<Offering, ConfigError> {
+        let domain = self.domain("resource_domain")?;
+        let truth = &[("true", true), ("false", false)];
+        let shares = self.number("share_count", 1, u64::from(SHARES_MAX))?;
+        let mode = Mode {
+            share_count: u16::try_from(shares).unwrap_or(SHARES_MAX),
+            mixed_insert: self.choice("mixed_insert", truth)?,
+            fusion_director: self.choice("fusion_director", truth)?,
+        };
+        let names = read_names(&self.absolute("names_file")?, &domain)?;
+        Ok(Offering::new(domain, mode, names)?)
     }
 
     fn optional<T>(

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName};
+use super::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName, ShareSlot};
 use super::time::Stamp;
 
 /// Who holds a chip, as far as kubelet told. Allocate itself carries no identity.
@@ -68,6 +68,33 @@ pub struct Allocation {
     pub confirmed: bool,
     /// Holder, as far as known.
     pub owner: Owner,
+}
+
+impl Allocation {
+    /// The slot, when this holds a share of its chip and not the whole of it.
+    #[must_use]
+    pub fn share_slot(&self) -> Option<ShareSlot> {
+        self.plugin_device_id.share_slot(self.phy)
+    }
+
+    /// Whether both cannot be held at once: they have the same id, or the same chip and not two different
+    /// shares of it.
+    #[must_use]
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let same_id =
+            self.plugin_device_id == other.plugin_device_id && self.resource == other.resource;
+        same_id || (self.die == other.die && excludes(self.share_slot(), other.share_slot()))
+    }
+}
+
+/// Whether two uses of one chip exclude each other: only different shares of it do not. `None` is the
+/// whole chip.
+#[must_use]
+pub fn excludes(one: Option<ShareSlot>, other: Option<ShareSlot>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one == other,
+        (None, _) | (_, None) => true,
+    }
 }
 
 /// Why an allocation ended.

@@ -42,6 +42,11 @@ number_id! {
     PhyId(u32)
 }
 number_id! {
+    /// One of the equal parts by which the containers of a shared chip are counted, from 0. Sharing is in
+    /// time: a slot has no cores or memory of its own.
+    ShareSlot(u16)
+}
+number_id! {
     /// Position of a durable commit; orders everything, because clocks jump.
     CommitSequence(u64)
 }
@@ -138,11 +143,44 @@ impl PluginDeviceId {
         Self(format!("{base_name}-{phy}"))
     }
 
+    /// The id of one share of a chip: `<base name>-<phy id>-<slot>`.
+    #[must_use]
+    pub fn share(base_name: &str, phy: PhyId, slot: ShareSlot) -> Self {
+        Self(format!("{base_name}-{phy}-{slot}"))
+    }
+
+    /// The slot, when this is a share of the chip that had the number `phy` when the id was made; `None`
+    /// for the id of a whole chip. Unambiguous because no base name ends like a number after a dash.
+    #[must_use]
+    pub fn share_slot(&self, phy: PhyId) -> Option<ShareSlot> {
+        let (rest, slot) = split_number(&self.0)?;
+        let (base, number) = split_number(rest)?;
+        (number == phy.0 && !base.is_empty())
+            .then(|| u16::try_from(slot).ok().map(ShareSlot))
+            .flatten()
+    }
+
     /// The text as kubelet knows it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// `<rest>-<number>`, the number written as a program writes it.
+fn split_number(text: &str) -> Option<(&str, u32)> {
+    let (rest, digits) = text.rsplit_once('-')?;
+    let number: u32 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some((rest, number))
+}
+
+/// Whether a base name ends like a number after a dash, so that ids made from it could be read in two
+/// ways.
+#[must_use]
+pub fn ends_like_an_id(base_name: &str) -> bool {
+    base_name
+        .rsplit_once('-')
+        .is_some_and(|(_, tail)| tail.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl fmt::Display for PluginDeviceId {
@@ -337,6 +375,42 @@ mod tests {
             &long,
         ] {
             assert!(ResourceName::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_told_from_a_whole_chip_by_its_number() {
+        let id = |text: &str| PluginDeviceId::new(text).unwrap();
+        assert_eq!(
+            id("Ascend310P-3-0").share_slot(PhyId(3)),
+            Some(ShareSlot(0))
+        );
+        for (text, phy) in [
+            ("Ascend310P-3", 3),
+            ("Ascend310P-3-0", 0),
+            ("Ascend310P-03-0", 3),
+            ("Ascend310P-3-00", 3),
+            ("-3-0", 3),
+            ("3-0", 3),
+            ("Ascend310P-3-70000", 3),
+            ("Ascend310P-2c.1cpu-101-0", 0),
+            ("Ascend310P-3-", 3),
+        ] {
+            assert_eq!(id(text).share_slot(PhyId(phy)), None, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_id_this_agent_makes_is_read_as_what_it_is(
+            base in "[a-zA-Z][a-zA-Z0-9-]{1,15}", phy in 0_u32..4096, slot in 0_u16..100
+        ) {
+            proptest::prop_assume!(!ends_like_an_id(&base));
+            let (phy, slot) = (PhyId(phy), ShareSlot(slot));
+            let whole = PluginDeviceId::whole_chip(&base, phy);
+            let share = PluginDeviceId::share(&base, phy, slot);
+            proptest::prop_assert_eq!(whole.share_slot(phy), None);
+            proptest::prop_assert_eq!(share.share_slot(phy), Some(slot));
         }
     }
 

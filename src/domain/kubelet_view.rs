@@ -6,6 +6,36 @@ use std::collections::BTreeSet;
 use super::ids::{PhyId, PluginDeviceId, ResourceName};
 use super::time::BootTime;
 
+/// Which of kubelet's records are read: everything in our own domain, so that holders are found even
+/// when nothing is known of them, and the names that are offered or held, whatever their domain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordScope {
+    /// Our domain, `huawei.com` unless configured.
+    pub domain: String,
+    /// Names.
+    pub names: BTreeSet<ResourceName>,
+}
+
+impl RecordScope {
+    /// Our domain alone.
+    #[must_use]
+    pub fn domain(domain: impl Into<String>) -> Self {
+        Self {
+            domain: domain.into(),
+            names: BTreeSet::new(),
+        }
+    }
+
+    /// Whether records of this resource are read. The text is as kubelet has it and may break the rules
+    /// for names.
+    #[must_use]
+    pub fn covers(&self, resource: &str) -> bool {
+        let rest = resource.strip_prefix(self.domain.as_str());
+        rest.is_some_and(|rest| rest.starts_with('/'))
+            || self.names.iter().any(|name| name.as_str() == resource)
+    }
+}
+
 /// A pod by name. Names repeat (StatefulSets); only the UID does not, and pod-resources has none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodName {
@@ -28,7 +58,7 @@ pub struct Holding {
     pub ids: BTreeSet<PluginDeviceId>,
 }
 
-/// One answer of pod-resources List, cut down to resources of our domain.
+/// One answer of pod-resources List, cut down to what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodCensus {
     /// When the call was begun.
@@ -50,7 +80,7 @@ pub struct CheckpointVersion {
     pub size_bytes: u64,
 }
 
-/// One entry of kubelet's checkpoint, cut down to resources of our domain.
+/// One entry of kubelet's checkpoint, cut down to what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointEntry {
     /// Pod UID; static pods carry 32 hexadecimal digits without dashes.

@@ -143,6 +143,12 @@ pub enum InvalidRequest {
         /// How many.
         count: usize,
     },
+    /// Too many chips in one container.
+    #[error("device num excceed max num: the request names {count} chips, at most 100 are allowed")]
+    TooManyChips {
+        /// How many.
+        count: usize,
+    },
     /// An id too long or empty.
     #[error("length of device name {bytes} is invalid")]
     DeviceNameLength {

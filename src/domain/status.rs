@@ -98,20 +98,40 @@ pub struct ChipStatus {
     pub die: String,
     /// Chip name.
     pub name: String,
-    /// Kubelet's id.
+    /// Kubelet's id; the first of them where the chip is shared.
     pub plugin_device_id: String,
     /// Resource.
     pub resource: String,
     /// Whether the driver lists it.
     pub present: bool,
-    /// Whether kubelet may grant it.
+    /// Whether kubelet may grant it, or a share of it.
     pub healthy: bool,
     /// Why not.
     pub reason: String,
     /// Active fault codes.
     pub codes: Vec<String>,
+    /// Holder; empty when free, several joined by a comma.
+    pub holder: String,
+    /// Every id of the chip in the list; one where it is offered whole.
+    #[serde(default)]
+    pub devices: Vec<DeviceStatus>,
+}
+
+/// One id of a chip.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceStatus {
+    /// Kubelet's id.
+    pub plugin_device_id: String,
+    /// Resource.
+    pub resource: String,
+    /// Whether kubelet may grant it.
+    pub healthy: bool,
+    /// Why not.
+    pub reason: String,
     /// Holder; empty when free.
     pub holder: String,
+    /// `free`, or the state of the allocation.
+    pub state: String,
 }
 
 /// One held chip.

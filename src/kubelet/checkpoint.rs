@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::api::deviceplugin::ContainerAllocateResponse;
 use crate::domain::ids::{IdError, PhyId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::CheckpointEntry;
+use crate::domain::kubelet_view::{CheckpointEntry, RecordScope};
 
 /// Largest file read; a full node's is well below 1 MiB.
 pub const CHECKPOINT_MAX_BYTES: usize = 16 << 20;
@@ -95,13 +95,13 @@ enum DeviceIds {
     Flat(Vec<String>),
 }
 
-/// Reads the entries whose resource belongs to `domain`.
+/// Reads the entries of the resources of `scope`.
 ///
 /// # Errors
-/// When the bytes are not a checkpoint file, or an entry of `domain` cannot be understood.
+/// When the bytes are not a checkpoint file, or an entry of the scope cannot be understood.
 pub fn parse_checkpoint(
     bytes: &[u8],
-    domain: &str,
+    scope: &RecordScope,
 ) -> Result<Vec<CheckpointEntry>, CheckpointError> {
     if bytes.len() > CHECKPOINT_MAX_BYTES {
         let bytes = bytes.len();
@@ -112,10 +112,7 @@ pub fn parse_checkpoint(
     entries
         .into_iter()
         .enumerate()
-        .filter(|(_, entry)| {
-            let rest = entry.resource.strip_prefix(domain);
-            rest.is_some_and(|rest| rest.starts_with('/'))
-        })
+        .filter(|(_, entry)| scope.covers(&entry.resource))
         .map(|(place, entry)| entry.read(place))
         .collect()
 }
@@ -206,7 +203,7 @@ mod tests {
     }
 
     fn parse(text: &str) -> Result<Vec<CheckpointEntry>, CheckpointError> {
-        parse_checkpoint(text.as_bytes(), "huawei.com")
+        parse_checkpoint(text.as_bytes(), &RecordScope::domain("huawei.com"))
     }
 
     #[test]
@@ -295,7 +292,7 @@ mod tests {
     #[test]
     fn refuses_a_file_above_the_limit() {
         let bytes = vec![b' '; CHECKPOINT_MAX_BYTES + 1];
-        let read = parse_checkpoint(&bytes, "huawei.com");
+        let read = parse_checkpoint(&bytes, &RecordScope::domain("huawei.com"));
         assert!(matches!(read, Err(CheckpointError::TooLarge { .. })));
     }
 
@@ -309,7 +306,7 @@ mod tests {
                 *byte ^= bits;
             }
             bytes.truncate(bytes.len().saturating_sub(cut));
-            let _read = parse_checkpoint(&bytes, "huawei.com");
+            let _read = parse_checkpoint(&bytes, &RecordScope::domain("huawei.com"));
         }
     }
 }

@@ -20,8 +20,6 @@ pub struct KubeletConfig {
     pub owner: SocketOwner,
     /// This process; its last four bytes stand in the names of its sockets.
     pub run: Uuid,
-    /// Domain of our resources, `huawei.com`; other resources are not read from kubelet's records.
-    pub domain: String,
     /// Times.
     pub times: KubeletTimes,
 }
@@ -32,7 +30,6 @@ impl KubeletConfig {
     pub fn new(
         device_plugin_dir: impl Into<PathBuf>,
         pod_resources_socket: impl Into<PathBuf>,
-        domain: impl Into<String>,
         run: Uuid,
     ) -> Self {
         let device_plugin_dir = device_plugin_dir.into();
@@ -43,7 +40,6 @@ impl KubeletConfig {
             pod_resources_socket: pod_resources_socket.into(),
             owner: SocketOwner { uid: 0, gid: 0 },
             run,
-            domain: domain.into(),
             times: KubeletTimes::default(),
         }
     }

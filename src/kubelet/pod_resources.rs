@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 use super::api::podresources as wire;
 use super::directory_watch::with_causes;
 use crate::domain::ids::{PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::{Holding, PodCensus, PodName};
+use crate::domain::kubelet_view::{Holding, PodCensus, PodName, RecordScope};
 use crate::domain::time::BootTime;
 use crate::ports::CensusError;
 
@@ -27,7 +27,6 @@ const ANSWER_MAX_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub(super) struct PodResources {
     socket: PathBuf,
-    prefix: String,
     deadline: Duration,
     seen: AtomicBool,
     /// Taken out for a call and put back after a good answer, so that the lock is never held across
@@ -43,10 +42,9 @@ fn identity(found: &Metadata) -> SocketIdentity {
 }
 
 impl PodResources {
-    pub(super) fn new(socket: PathBuf, domain: &str, deadline: Duration) -> Self {
+    pub(super) fn new(socket: PathBuf, deadline: Duration) -> Self {
         Self {
             socket,
-            prefix: format!("{domain}/"),
             deadline,
             seen: AtomicBool::new(false),
             connection: Mutex::new(None),
@@ -54,7 +52,11 @@ impl PodResources {
     }
 
     /// One List, `begun` being the time before it.
-    pub(super) async fn list(&self, begun: BootTime) -> Result<PodCensus, CensusError> {
+    pub(super) async fn list(
+        &self,
+        begun: BootTime,
+        scope: &RecordScope,
+    ) -> Result<PodCensus, CensusError> {
         let Ok(found) = self.socket.symlink_metadata() else {
             let path = self.socket.clone();
             return Err(if self.seen.load(Ordering::Relaxed) {
@@ -68,7 +70,7 @@ impl PodResources {
         let answer = tokio::time::timeout(within, self.ask(identity(&found)))
             .await
             .map_err(|_| CensusError::Deadline { within })??;
-        census(&self.prefix, begun, answer)
+        census(scope, begun, answer)
     }
 
     async fn ask(
@@ -126,10 +128,10 @@ pub(super) async fn dial(socket: &std::path::Path) -> Result<Channel, tonic::tra
         .await
 }
 
-/// Cuts an answer down to our domain. An id or name of ours that cannot be represented makes the
+/// Cuts an answer down to what was asked for. An id or name of ours that cannot be represented makes the
 /// whole view void: a view that may miss a holder proves nothing.
 fn census(
-    prefix: &str,
+    scope: &RecordScope,
     begun: BootTime,
     answer: wire::ListPodResourcesResponse,
 ) -> Result<PodCensus, CensusError> {
@@ -143,7 +145,7 @@ fn census(
         };
         for container in entry.containers {
             for devices in container.devices {
-                if !devices.resource_name.starts_with(prefix) {
+                if !scope.covers(&devices.resource_name) {
                     continue;
                 }
                 let unreadable =
@@ -179,6 +181,10 @@ fn census(
 mod tests {
     use super::*;
 
+    fn ours() -> RecordScope {
+        RecordScope::domain("huawei.com")
+    }
+
     fn devices(resource: &str, ids: &[&str]) -> wire::ContainerDevices {
         wire::ContainerDevices {
             resource_name: resource.to_owned(),
@@ -202,7 +208,7 @@ mod tests {
         let answer = wire::ListPodResourcesResponse {
             pod_resources: pods,
         };
-        census("huawei.com/", BootTime(7), answer)
+        census(&ours(), BootTime(7), answer)
     }
 
     #[test]
@@ -244,17 +250,17 @@ mod tests {
     async fn tells_a_socket_never_seen_from_one_that_is_gone() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("kubelet.sock");
-        let client = PodResources::new(path.clone(), "huawei.com", Duration::from_millis(200));
-        let never = client.list(BootTime(0)).await;
+        let client = PodResources::new(path.clone(), Duration::from_millis(200));
+        let never = client.list(BootTime(0), &ours()).await;
         assert!(
             matches!(never, Err(CensusError::NeverSeen { .. })),
             "{never:?}"
         );
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let dead = client.list(BootTime(0)).await;
+        let dead = client.list(BootTime(0), &ours()).await;
         assert!(matches!(dead, Err(CensusError::Unavailable(_))), "{dead:?}");
         std::fs::remove_file(&path).unwrap();
-        let gone = client.list(BootTime(0)).await;
+        let gone = client.list(BootTime(0), &ours()).await;
         assert!(matches!(gone, Err(CensusError::Unavailable(_))), "{gone:?}");
     }
 
@@ -263,8 +269,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("kubelet.sock");
         let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let client = PodResources::new(path, "huawei.com", Duration::from_millis(100));
-        let answer = client.list(BootTime(0)).await;
+        let client = PodResources::new(path, Duration::from_millis(100));
+        let answer = client.list(BootTime(0), &ours()).await;
         assert!(
             matches!(answer, Err(CensusError::Deadline { .. })),
             "{answer:?}"

@@ -14,7 +14,7 @@ use super::checkpoint::{CHECKPOINT_MAX_BYTES, CheckpointError, parse_checkpoint}
 use super::config::KubeletConfig;
 use super::directory_watch::with_causes;
 use super::pod_resources::PodResources;
-use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus, RecordScope};
 use crate::ports::{CensusError, Clock, KubeletRecords};
 
 /// A local file of some KiB; only a sick disk takes longer.
@@ -24,7 +24,6 @@ const READ_DEADLINE: Duration = Duration::from_secs(1);
 pub struct RecordsReader {
     pod_resources: PodResources,
     checkpoint: PathBuf,
-    domain: String,
     clock: Arc<dyn Clock>,
 }
 
@@ -35,19 +34,18 @@ impl RecordsReader {
         Self {
             pod_resources: PodResources::new(
                 config.pod_resources_socket.clone(),
-                &config.domain,
                 config.times.pod_resources,
             ),
             checkpoint: config.checkpoint.clone(),
-            domain: config.domain.clone(),
             clock,
         }
     }
 }
 
 impl KubeletRecords for RecordsReader {
-    async fn census(&self) -> Result<PodCensus, CensusError> {
-        self.pod_resources.list(self.clock.now().boot_time).await
+    async fn census(&self, scope: &RecordScope) -> Result<PodCensus, CensusError> {
+        let begun = self.clock.now().boot_time;
+        self.pod_resources.list(begun, scope).await
     }
 
     fn checkpoint_version(&self) -> Option<CheckpointVersion> {
@@ -56,7 +54,7 @@ impl KubeletRecords for RecordsReader {
             .map(|found| version_of(&found))
     }
 
-    async fn checkpoint(&self) -> Result<Option<CheckpointView>, CensusError> {
+    async fn checkpoint(&self, scope: &RecordScope) -> Result<Option<CheckpointView>, CensusError> {
         let read = self.clock.now().boot_time;
         let found = tokio::time::timeout(READ_DEADLINE, read_file(&self.checkpoint))
             .await
@@ -71,7 +69,7 @@ impl KubeletRecords for RecordsReader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unread(&self.checkpoint, &error.to_string())),
         };
-        let entries = parse_checkpoint(&bytes, &self.domain)
+        let entries = parse_checkpoint(&bytes, scope)
             .map_err(|error: CheckpointError| unread(&self.checkpoint, &with_causes(&error)))?;
         Ok(Some(CheckpointView {
             version,
@@ -123,7 +121,7 @@ mod tests {
     use super::*;
 
     fn reader(dir: &Path) -> RecordsReader {
-        let config = KubeletConfig::new(dir, dir.join("pods.sock"), "huawei.com", Uuid::nil());
+        let config = KubeletConfig::new(dir, dir.join("pods.sock"), Uuid::nil());
         RecordsReader::new(&config, TokioClock::start())
     }
 
@@ -131,9 +129,12 @@ mod tests {
     async fn no_file_is_none_and_a_broken_one_is_an_error() {
         let temp = tempfile::tempdir().unwrap();
         let reader = reader(temp.path());
-        assert_eq!(reader.checkpoint().await, Ok(None));
+        assert_eq!(
+            reader.checkpoint(&RecordScope::domain("huawei.com")).await,
+            Ok(None)
+        );
         std::fs::write(&reader.checkpoint, r#"{"Data":"#).unwrap();
-        let broken = reader.checkpoint().await;
+        let broken = reader.checkpoint(&RecordScope::domain("huawei.com")).await;
         assert!(
             matches!(broken, Err(CensusError::Checkpoint(_))),
             "{broken:?}"
@@ -146,12 +147,20 @@ mod tests {
         let reader = reader(temp.path());
         let text = r#"{"Data":{"PodDeviceEntries":[],"RegisteredDevices":{}},"Checksum":1}"#;
         std::fs::write(&reader.checkpoint, text).unwrap();
-        let first = reader.checkpoint().await.unwrap().unwrap();
+        let first = reader
+            .checkpoint(&RecordScope::domain("huawei.com"))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(first.entries, []);
         let next = temp.path().join("next");
         std::fs::write(&next, text).unwrap();
         std::fs::rename(&next, &reader.checkpoint).unwrap();
-        let second = reader.checkpoint().await.unwrap().unwrap();
+        let second = reader
+            .checkpoint(&RecordScope::domain("huawei.com"))
+            .await
+            .unwrap()
+            .unwrap();
         assert_ne!(first.version, second.version);
     }
 }

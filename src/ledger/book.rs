@@ -1,21 +1,25 @@
-//! The ledger's state, its invariants and the list it offers to kubelet.
+//! The ledger's state and its invariants.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::domain::allocation::Allocation;
 use crate::domain::chip::Chip;
-use crate::domain::ids::{AllocationId, DieId, PluginDeviceId, ResourceName};
+use crate::domain::ids::{AllocationId, DieId, PluginDeviceId, ResourceName, ShareSlot};
 use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView};
-use crate::domain::offer::OfferedDevice;
 use crate::domain::time::{BootTime, Stamp};
+
+use super::holders::Holders;
+
+/// The ids of each resource.
+pub type Places = BTreeMap<ResourceName, BTreeMap<PluginDeviceId, Place>>;
 
 /// The ledger. One task owns it.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     pub(super) chips: BTreeMap<DieId, ChipEntry>,
-    pub(super) places: BTreeMap<PluginDeviceId, Place>,
-    pub(super) held: BTreeMap<AllocationId, Held>,
+    pub(super) places: Places,
+    pub(super) held: Holders,
     pub(super) frozen: BTreeMap<DieId, String>,
 }
 
@@ -31,10 +35,24 @@ pub struct ChipEntry {
 /// A plugin device id of this run, and the chip behind it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Resource it is offered under.
-    pub resource: ResourceName,
-    /// The chip; `None` while no chip answers to the number.
+    /// The chip; `None` while no chip answers to the id.
     pub die: Option<DieId>,
+    /// The slot, when it is a share of the chip and not the whole of it.
+    pub share: Option<ShareSlot>,
+    /// True for an id that is listed for the sake of its holder alone: this run offers its chip, if it is
+    /// there, otherwise.
+    pub leftover: bool,
+}
+
+impl Place {
+    /// The place of a holder whose id this run has not offered so far.
+    pub(super) fn leftover(record: &Allocation) -> Self {
+        Self {
+            die: None,
+            share: record.share_slot(),
+            leftover: true,
+        }
+    }
 }
 
 /// A held chip with what this run saw of its holder.
@@ -162,16 +180,22 @@ impl Ledger {
         &self.chips
     }
 
-    /// The held chips.
+    /// The held chips and shares.
     #[must_use]
     pub fn held(&self) -> &BTreeMap<AllocationId, Held> {
-        &self.held
+        self.held.records()
     }
 
-    /// The plugin device ids of this run.
+    /// The plugin device ids of this run, by resource.
     #[must_use]
-    pub fn places(&self) -> &BTreeMap<PluginDeviceId, Place> {
+    pub fn places(&self) -> &Places {
         &self.places
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn place(&self, resource: &ResourceName, id: &PluginDeviceId) -> Option<&Place> {
+        self.places.get(resource)?.get(id)
     }
 
     /// Chips for which nothing is granted because an invariant broke.
@@ -180,31 +204,27 @@ impl Ledger {
         &self.frozen
     }
 
-    /// Who holds a plugin device id.
+    /// Who holds a plugin device id of a resource.
     #[must_use]
-    pub fn holder_of_id(&self, id: &PluginDeviceId) -> Option<&Held> {
-        self.held
-            .values()
-            .find(|held| held.record.plugin_device_id == *id)
+    pub fn holder(&self, resource: &ResourceName, id: &PluginDeviceId) -> Option<&Held> {
+        self.held.of_id(resource, id)
     }
 
-    /// Who holds a chip.
-    #[must_use]
-    pub fn holder_of_die(&self, die: DieId) -> Option<&Held> {
-        self.held.values().find(|held| held.record.die == die)
+    /// Who holds a chip or shares of it.
+    pub fn holders_of_die(&self, die: DieId) -> impl Iterator<Item = &Held> {
+        self.held.of_die(die)
     }
 
     /// When the oldest grant was made that this checkpoint shows with the holder the ledger knows:
     /// kubelet has its records since then.
     pub(super) fn oldest_shown(&self, view: &CheckpointView) -> Option<Stamp> {
-        self.held
-            .values()
-            .map(|held| &held.record)
-            .filter(|record| {
-                view.holder(&record.resource, &record.plugin_device_id)
-                    .is_some_and(|entry| Some(&entry.pod_uid) == record.owner.pod_uid.as_ref())
+        view.entries
+            .iter()
+            .flat_map(|entry| entry.ids.iter().map(move |id| (entry, id)))
+            .filter_map(|(entry, id)| {
+                let record = &self.holder(&entry.resource, id)?.record;
+                (Some(&entry.pod_uid) == record.owner.pod_uid.as_ref()).then_some(record.granted)
             })
-            .map(|record| record.granted)
             .reduce(|one, other| {
                 if other.is_no_later_than(&one) {
                     other
@@ -214,104 +234,39 @@ impl Ledger {
             })
     }
 
-    /// Dies in use by the ledger's word.
-    #[must_use]
-    pub fn held_dies(&self) -> BTreeSet<DieId> {
-        self.held.values().map(|held| held.record.die).collect()
-    }
-
-    /// The complete list for kubelet. A held id never leaves it; an id follows its die, so that a held
-    /// id whose number now belongs to another die is not granted again.
-    #[must_use]
-    pub fn offer(
-        &self,
-        verdict: impl Fn(DieId) -> ChipVerdict,
-    ) -> BTreeMap<ResourceName, Vec<OfferedDevice>> {
-        let holder_by_id: BTreeMap<&PluginDeviceId, &Held> = self
-            .held
-            .values()
-            .map(|held| (&held.record.plugin_device_id, held))
-            .collect();
-        let holder_by_die: BTreeMap<DieId, &Held> = self
-            .held
-            .values()
-            .map(|held| (held.record.die, held))
-            .collect();
-        let mut resources: BTreeMap<ResourceName, Vec<OfferedDevice>> = BTreeMap::new();
-        for (id, place) in &self.places {
-            let holder = holder_by_id.get(id).copied();
-            let fault = match (place.die, holder) {
-                (None, None) => Some("the driver does not list this chip".to_owned()),
-                (None, Some(held)) => Some(format!(
-                    "the driver does not list this chip; held by {}",
-                    held.record.owner
-                )),
-                (Some(die), Some(held)) if held.record.die != die => Some(format!(
-                    "held by {} for chip {}, which has another number now",
-                    held.record.owner, held.record.die
-                )),
-                (Some(_), Some(held)) if held.withheld.is_some() => Some(format!(
-                    "last held by {}, which kubelet no longer knows and which is not proven gone",
-                    held.record.owner
-                )),
-                (Some(die), None) => holder_by_die.get(&die).map(|held| {
-                    format!(
-                        "its chip is held by {} as {}",
-                        held.record.owner, held.record.plugin_device_id
-                    )
-                }),
-                (Some(_), Some(_)) => None,
-            };
-            let fault = fault.or_else(|| {
-                let die = place.die?;
-                if let Some(why) = self.frozen.get(&die) {
-                    return Some(format!("withheld: {why}"));
-                }
-                match verdict(die) {
-                    ChipVerdict::Healthy => None,
-                    ChipVerdict::Unhealthy(reason) => Some(reason),
-                }
-            });
-            let numa_nodes = place
-                .die
-                .and_then(|die| self.chips.get(&die))
-                .map(|entry| entry.chip.numa_nodes.clone())
-                .unwrap_or_default();
-            resources
-                .entry(place.resource.clone())
-                .or_default()
-                .push(OfferedDevice {
-                    id: id.clone(),
-                    healthy: fault.is_none(),
-                    numa_nodes,
-                    reason: fault.unwrap_or_default(),
-                });
-        }
-        resources
-    }
-
     /// Every broken invariant, as text per die. Empty in any state this room can reach by itself.
     #[must_use]
     pub fn violations(&self) -> BTreeMap<DieId, String> {
         let mut found = BTreeMap::new();
-        let mut by_die: BTreeMap<DieId, AllocationId> = BTreeMap::new();
-        let mut by_id: BTreeMap<&PluginDeviceId, AllocationId> = BTreeMap::new();
-        for (key, held) in &self.held {
-            let record = &held.record;
-            if let Some(other) = by_die.insert(record.die, *key) {
-                found.insert(
-                    record.die,
-                    format!("allocations {other} and {key} both hold it"),
-                );
+        for (die, keys) in self.held.dies() {
+            let mut slots = BTreeMap::new();
+            for key in keys {
+                let Some(held) = self.held.get(*key) else {
+                    continue;
+                };
+                let slot = held.record.share_slot();
+                let other = match slot {
+                    None => slots.values().next().copied(),
+                    Some(_) => slots.get(&slot).or(slots.get(&None)).copied(),
+                };
+                slots.insert(slot, *key);
+                if let Some(other) = other {
+                    found.insert(*die, format!("allocations {other} and {key} both hold it"));
+                }
             }
-            if let Some(other) = by_id.insert(&record.plugin_device_id, *key) {
-                found.insert(
-                    record.die,
-                    format!(
-                        "allocations {other} and {key} both hold the id {}",
-                        record.plugin_device_id
-                    ),
-                );
+        }
+        for ((_, id), keys) in self.held.ids() {
+            let mut keys = keys.iter();
+            let (Some(one), Some(other)) = (keys.next(), keys.next()) else {
+                continue;
+            };
+            for key in [one, other] {
+                if let Some(held) = self.held.get(*key) {
+                    found.insert(
+                        held.record.die,
+                        format!("allocations {one} and {other} both hold the id {id}"),
+                    );
+                }
             }
         }
         found

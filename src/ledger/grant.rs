@@ -1,15 +1,20 @@
 //! Deciding on one container request, and applying the decision once it is durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::allocation::{Allocation, Origin, Owner, ReleaseCause};
+use crate::domain::allocation::{Allocation, Origin, Owner, ReleaseCause, excludes};
 use crate::domain::history::HistoryEvent;
-use crate::domain::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName};
+use crate::domain::ids::{
+    AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName, ShareSlot,
+};
 use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
 use crate::domain::offer::{InvalidRequest, Refusal};
 use crate::domain::time::{BootTime, Stamp};
 
 use super::book::{ChipVerdict, Held, Ledger, Sighting};
+
+/// Chips one container can be given, the vendor's limit.
+const CHIPS_MAX: usize = 100;
 
 /// What to do with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +81,9 @@ impl Ledger {
             return Decision::Refuse(Refusal::Invalid(InvalidRequest::NoDevices));
         }
         let mut seen = BTreeSet::new();
+        let mut used: BTreeMap<DieId, Vec<Option<ShareSlot>>> = BTreeMap::new();
         let mut steps = Vec::with_capacity(ids.len());
         let mut ask = None;
-        let offered = self.offer(verdict);
-        let listed = offered.get(resource).map(Vec::as_slice).unwrap_or_default();
         for id in ids {
             if !seen.insert(id) {
                 let duplicate = InvalidRequest::Duplicate { id: id.clone() };
@@ -88,24 +92,25 @@ impl Ledger {
             let unknown = || Refusal::UnknownDevice {
                 id: id.as_str().to_owned(),
             };
-            let Some(device) = listed.iter().find(|device| device.id == *id) else {
+            let unhealthy = |reason| Refusal::Unhealthy {
+                id: id.clone(),
+                reason,
+            };
+            let Some(place) = self.place(resource, id) else {
                 return Decision::Refuse(unknown());
             };
-            if !device.healthy {
-                let reason = device.reason.clone();
-                return Decision::Refuse(Refusal::Unhealthy {
-                    id: id.clone(),
-                    reason,
-                });
+            if let Some(reason) = self.fault(resource, id, place, &verdict) {
+                return Decision::Refuse(unhealthy(reason));
             }
-            let chip = self
-                .places
-                .get(id)
-                .and_then(|place| place.die)
-                .and_then(|die| self.chips.get(&die));
-            let Some(entry) = chip else {
+            let Some(entry) = place.die.and_then(|die| self.chips.get(&die)) else {
                 return Decision::Refuse(unknown());
             };
+            let slots = used.entry(entry.chip.die).or_default();
+            if slots.iter().any(|slot| excludes(*slot, place.share)) {
+                let reason = "another id of this request takes its chip".to_owned();
+                return Decision::Refuse(unhealthy(reason));
+            }
+            slots.push(place.share);
             let mut step = GrantStep {
                 id: id.clone(),
                 die: entry.chip.die,
@@ -113,7 +118,7 @@ impl Ledger {
                 supersedes: None,
                 repeats: None,
             };
-            if let Some(held) = self.holder_of_id(id) {
+            if let Some(held) = self.holder(resource, id) {
                 match self.contested(held, resource, asked) {
                     Contest::Ask(question) => ask = Some(question),
                     Contest::Lost(refusal) => return Decision::Refuse(refusal),
@@ -124,6 +129,10 @@ impl Ledger {
                 }
             }
             steps.push(step);
+        }
+        if used.len() > CHIPS_MAX {
+            let too_many = InvalidRequest::TooManyChips { count: used.len() };
+            return Decision::Refuse(Refusal::Invalid(too_many));
         }
         match ask {
             Some(Question::PodResources) => Decision::AskKubelet,
@@ -142,20 +151,20 @@ impl Ledger {
     ) {
         for step in &plan.steps {
             if let Some(old) = step.supersedes {
-                self.held.remove(&old);
+                self.held.remove(old);
             }
         }
         for record in records {
             let mut held = Held::new(record, answered, checkpoint_then);
             held.admission_over = false;
-            self.held.insert(held.record.id, held);
+            self.held.insert(held);
         }
     }
 
     /// A record by key.
     #[must_use]
     pub fn record(&self, id: AllocationId) -> Option<&Allocation> {
-        self.held.get(&id).map(|held| &held.record)
+        self.held.get(id).map(|held| &held.record)
     }
 }
 

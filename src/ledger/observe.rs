@@ -3,20 +3,23 @@
 //! Kubelet's views lag behind its grants and are partial while it starts, so one look proves
 //! presence but never absence. Proof of absence (rule L-2) takes: a List begun after the answer, a
 //! checkpoint written after that List, no process on the chip, and 30 s of boot time within this run
-//! without a contrary sign. A view that could not be had neither proves nor disproves.
+//! without a contrary sign. A process on a shared chip does not tell whose it is: it counts against a
+//! share only while kubelet shows no other share of the chip whose process it may be. A view that could not be had neither proves nor disproves.
+
+mod sights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::allocation::{Allocation, Origin, Owner, ReleaseCause};
 use crate::domain::history::HistoryEvent;
-use crate::domain::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId, ResourceName};
-use crate::domain::kubelet_view::{
-    CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName,
-};
+use crate::domain::ids::{AllocationId, DieId, GrantId, PhyId, PluginDeviceId};
+use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus, RecordScope};
 use crate::domain::time::{BootTime, Stamp};
+use crate::offering::Offering;
 
-use super::book::{Absence, Held, Ledger, Place, Sighting, Withheld};
+use super::book::{Absence, Held, Ledger, Sighting, Withheld};
+use sights::{Sight, Sights};
 
 /// How long a holder must stay absent before its chip counts as free.
 pub const OWNER_PROOF: Duration = Duration::from_secs(30);
@@ -37,6 +40,10 @@ const EMPTY_LIST_PROOF: Duration = Duration::from_secs(600);
 /// What one comparison needs to know.
 #[derive(Clone, Copy, Debug)]
 pub struct ObserveContext<'a> {
+    /// What was read of kubelet's records: they say nothing about holders of other resources.
+    pub scope: &'a RecordScope,
+    /// How chips are offered in this run.
+    pub offering: &'a Offering,
     /// Now.
     pub at: Stamp,
     /// Owner proof time, normally [`OWNER_PROOF`].
@@ -80,10 +87,10 @@ impl Ledger {
     /// Kubelet restarted: what the former one knew proves nothing about this one, and every wait
     /// starts anew (rules L-10, L-11, L-13).
     pub fn kubelet_restarted(&mut self) {
-        for held in self.held.values_mut() {
+        self.held.for_each(|_, held| {
             held.sighting = Sighting::NotSinceRestart;
             held.absence = None;
-        }
+        });
     }
 
     /// Compares with kubelet's records. Evidence is noted at once; changes of records come back as
@@ -95,19 +102,42 @@ impl Ledger {
     ) -> Findings {
         let sights = Sights::of(context, self);
         let mut findings = Findings::default();
-        for (key, held) in &mut self.held {
+        let in_use = self.dies_in_use(&sights, context);
+        self.held.for_each(|key, held| {
+            if !context.scope.covers(held.record.resource.as_str()) {
+                return;
+            }
             let sight = sights.sight(held);
             let withheld_before = held.withheld;
             held.admission_over |= context.at.boot_time.since(held.answered) >= ADMISSION;
-            if sight.listed.is_some() || sight.checkpointed.is_some() {
-                note_presence(held, &sight, context, *key, &mut findings);
+            if sight.is_shown() {
+                note_presence(held, &sight, context, key, &mut findings);
             } else {
-                note_absence(held, &sights, context, *key, &mut findings);
+                let occupied = match in_use.get(&held.record.die) {
+                    None => false,
+                    Some(by_shown_share) => held.record.share_slot().is_none() || !by_shown_share,
+                };
+                note_absence(held, &sights, context, (key, occupied), &mut findings);
             }
             findings.offer_changed |= held.withheld != withheld_before;
-        }
+        });
         self.find_unknown_holders(&sights, context, &mut new_ids, &mut findings);
         findings
+    }
+
+    /// Chips with living processes, and whether kubelet shows a share of the chip now, whose processes
+    /// they may be.
+    fn dies_in_use(
+        &self,
+        sights: &Sights<'_>,
+        context: &ObserveContext<'_>,
+    ) -> BTreeMap<DieId, bool> {
+        let shown_share = |die| {
+            self.holders_of_die(die)
+                .any(|held| held.record.share_slot().is_some() && sights.sight(held).is_shown())
+        };
+        let dies = context.occupied.iter();
+        dies.map(|die| (*die, shown_share(*die))).collect()
     }
 
     fn find_unknown_holders(
@@ -117,30 +147,24 @@ impl Ledger {
         new_ids: &mut impl FnMut() -> (AllocationId, GrantId),
         findings: &mut Findings,
     ) {
-        let mut dies: BTreeSet<DieId> = self.held_dies();
         for (key, owner) in sights.holders() {
             let (resource, id) = key;
-            if self.holder_of_id(id).is_some() {
+            if self.holder(resource, id).is_some() {
                 continue;
             }
             let die = sights
                 .device_node(resource, id)
-                .and_then(|phy| {
-                    self.chips
-                        .values()
-                        .find(|entry| entry.present && entry.chip.phy == phy)
-                        .map(|entry| entry.chip.die)
-                })
-                .or_else(|| self.places.get(id).and_then(|place| place.die));
-            let chip = die.and_then(|die| self.chips.get(&die));
-            let Some(entry) = chip.filter(|entry| dies.insert(entry.chip.die)) else {
+                .and_then(|phy| self.die_of_phy(phy))
+                .or_else(|| self.place(resource, id).and_then(|place| place.die))
+                .or_else(|| self.die_of_name(id, context.offering));
+            let Some(entry) = die.and_then(|die| self.chips.get(&die)) else {
                 findings
                     .unplaced
                     .push(format!("{id} of {resource}, held by {owner}"));
                 continue;
             };
             let (id_new, grant) = new_ids();
-            findings.adopted.push(Allocation {
+            let record = Allocation {
                 id: id_new,
                 grant,
                 resource: resource.clone(),
@@ -151,8 +175,34 @@ impl Ledger {
                 granted: context.at,
                 confirmed: true,
                 owner,
-            });
+            };
+            let holders = self.holders_of_die(record.die).map(|held| &held.record);
+            if holders
+                .chain(&findings.adopted)
+                .any(|other| other.conflicts_with(&record))
+            {
+                findings
+                    .unplaced
+                    .push(format!("{id} of {resource}, held by {}", record.owner));
+                continue;
+            }
+            findings.adopted.push(record);
         }
+    }
+
+    /// The chip whose id this would be in another mode.
+    fn die_of_name(&self, id: &PluginDeviceId, offering: &Offering) -> Option<DieId> {
+        self.chips
+            .values()
+            .find(|entry| entry.present && offering.may_name(id, &entry.chip))
+            .map(|entry| entry.chip.die)
+    }
+
+    fn die_of_phy(&self, phy: PhyId) -> Option<DieId> {
+        self.chips
+            .values()
+            .find(|entry| entry.present && entry.chip.phy == phy)
+            .map(|entry| entry.chip.die)
     }
 
     /// The durable form of findings: records to write, records to remove, history.
@@ -209,26 +259,23 @@ impl Ledger {
             let mut held = Held::new(record.clone(), now, None);
             held.sighting = Sighting::Shown;
             held.durable = durable;
-            self.places
-                .entry(record.plugin_device_id.clone())
-                .or_insert_with(|| Place {
-                    resource: record.resource.clone(),
-                    die: None,
-                });
-            self.held.insert(record.id, held);
+            self.keep_listed(record);
+            self.held.insert(held);
         }
         if !durable {
             return;
         }
         self.all_saved();
         for (id, owner) in &findings.confirmed {
-            if let Some(held) = self.held.get_mut(id) {
+            self.held.change(*id, |held| {
                 held.record.confirmed = true;
                 held.record.owner = owner.clone();
-            }
+            });
         }
         for id in &findings.released {
-            self.held.remove(id);
+            if let Some(held) = self.held.remove(*id) {
+                self.forget_leftover(&held.record);
+            }
         }
     }
 }
@@ -269,7 +316,7 @@ fn note_absence(
     held: &mut Held,
     sights: &Sights<'_>,
     context: &ObserveContext<'_>,
-    key: AllocationId,
+    (key, occupied): (AllocationId, bool),
     findings: &mut Findings,
 ) {
     if matches!(held.sighting, Sighting::OnFile(_)) && sights.reach_back_to(&held.record) {
@@ -282,7 +329,7 @@ fn note_absence(
     let fresh = context.census.filter(|census| census.begun > held.answered);
     let Some(census) = fresh else { return };
     let alive = held.withheld == Some(Withheld::OwnerAlive);
-    if alive || context.occupied.contains(&held.record.die) {
+    if alive || occupied {
         held.absence = None;
         return;
     }
@@ -347,141 +394,4 @@ fn request_refresh(absence: &mut Absence, now: BootTime, findings: &mut Findings
     findings.refresh = true;
     absence.next_refresh = now.plus(absence.refresh_pause);
     absence.refresh_pause = (absence.refresh_pause * 2).min(REFRESH_CAP);
-}
-
-type HolderKey<'a> = (&'a ResourceName, &'a PluginDeviceId);
-
-/// Kubelet's records, indexed.
-struct Sights<'a> {
-    census: Option<&'a PodCensus>,
-    /// When the oldest grant was made that the checkpoint shows with the holder the ledger knows:
-    /// kubelet has its records since then, and what is younger and not shown it has released.
-    oldest: Option<Stamp>,
-    listed: BTreeMap<HolderKey<'a>, &'a Holding>,
-    checkpointed: BTreeMap<HolderKey<'a>, (&'a CheckpointEntry, CheckpointVersion)>,
-}
-
-/// Where kubelet's records show one grant.
-struct Sight<'a> {
-    listed: Option<&'a Holding>,
-    checkpointed: Option<(&'a CheckpointEntry, CheckpointVersion)>,
-}
-
-impl Sight<'_> {
-    fn owner(&self, known: &Owner) -> Owner {
-        let mut owner = known.clone();
-        if let Some(holding) = self.listed {
-            owner.namespace = Some(holding.pod.namespace.clone());
-            owner.pod = Some(holding.pod.name.clone());
-            owner.container = Some(holding.container.clone());
-        }
-        if let Some((entry, _)) = self.checkpointed {
-            owner.pod_uid = Some(entry.pod_uid.clone());
-            if self.listed.is_none() && owner.container.is_none() {
-                owner.container = Some(entry.container.clone());
-            }
-        }
-        owner
-    }
-}
-
-impl<'a> Sights<'a> {
-    fn of(context: &ObserveContext<'a>, ledger: &Ledger) -> Self {
-        let mut sights = Self {
-            census: context.census,
-            oldest: context
-                .checkpoint
-                .flatten()
-                .and_then(|view| ledger.oldest_shown(view)),
-            listed: BTreeMap::new(),
-            checkpointed: BTreeMap::new(),
-        };
-        for holding in context.census.iter().flat_map(|census| &census.holdings) {
-            for id in &holding.ids {
-                sights.listed.insert((&holding.resource, id), holding);
-            }
-        }
-        if let Some(Some(view)) = context.checkpoint {
-            for entry in &view.entries {
-                for id in &entry.ids {
-                    sights
-                        .checkpointed
-                        .insert((&entry.resource, id), (entry, view.version));
-                }
-            }
-        }
-        sights
-    }
-
-    /// Whether kubelet's records begin no later than this grant.
-    fn reach_back_to(&self, record: &Allocation) -> bool {
-        self.oldest
-            .is_some_and(|oldest| oldest.is_no_later_than(&record.granted))
-    }
-
-    /// Evidence about one grant; views older than its answer do not count.
-    fn sight(&self, held: &Held) -> Sight<'a> {
-        let key = (&held.record.resource, &held.record.plugin_device_id);
-        let fresh_list = self
-            .census
-            .is_some_and(|census| census.begun > held.answered);
-        Sight {
-            listed: self.listed.get(&key).copied().filter(|_| fresh_list),
-            checkpointed: self
-                .checkpointed
-                .get(&key)
-                .filter(|(_, version)| held.checkpoint_then != Some(*version))
-                .copied(),
-        }
-    }
-
-    /// Every id kubelet shows as held. Where pod-resources and the checkpoint both answered, the name
-    /// comes from the first and the UID from the second.
-    fn holders(&self) -> BTreeMap<HolderKey<'a>, Owner> {
-        let keys: BTreeSet<HolderKey<'a>> = self
-            .listed
-            .keys()
-            .chain(self.checkpointed.keys())
-            .copied()
-            .collect();
-        keys.into_iter()
-            .map(|key| {
-                let sight = Sight {
-                    listed: self.listed.get(&key).copied(),
-                    checkpointed: self.checkpointed.get(&key).copied(),
-                };
-                (key, sight.owner(&Owner::default()))
-            })
-            .collect()
-    }
-
-    /// The device node that kubelet's cached answer names, when the entry holds a single chip: with
-    /// several, the pairing of ids and nodes is not on record.
-    fn device_node(&self, resource: &ResourceName, id: &PluginDeviceId) -> Option<PhyId> {
-        let (entry, _) = self.checkpointed.get(&(resource, id))?;
-        match (entry.ids.len(), entry.device_nodes.len()) {
-            (1, 1) => entry.device_nodes.first().copied(),
-            _ => None,
-        }
-    }
-
-    /// True when pod-resources lists the recorded pod, and not with other chips in the same place:
-    /// a pod of the same name that was given others is a successor.
-    fn owner_is_alive(&self, record: &Allocation) -> bool {
-        let (Some(census), Some(namespace), Some(name)) =
-            (self.census, &record.owner.namespace, &record.owner.pod)
-        else {
-            return false;
-        };
-        let pod = PodName {
-            namespace: namespace.clone(),
-            name: name.clone(),
-        };
-        let succeeded = census.holdings.iter().any(|holding| {
-            holding.pod == pod
-                && Some(&holding.container) == record.owner.container.as_ref()
-                && holding.resource == record.resource
-        });
-        census.pods.contains(&pod) && !succeeded
-    }
 }

@@ -1,31 +1,26 @@
 //! Building the ledger from the journal and the hardware, and keeping its numbers current.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::allocation::Allocation;
-use crate::domain::chip::{Chip, Inventory};
+use crate::domain::chip::Inventory;
 use crate::domain::history::HistoryEvent;
-use crate::domain::ids::{AllocationId, DieId, IdError, PluginDeviceId, ResourceName};
+use crate::domain::ids::{AllocationId, DieId};
 use crate::domain::kubelet_view::CheckpointVersion;
 use crate::domain::time::BootTime;
+use crate::offering::{ChipRefused, Offering};
 
 use super::book::{ChipEntry, Held, Ledger, Place};
 
-/// How resources are named.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Naming {
-    /// Domain of the resource names, `huawei.com` unless configured.
-    pub domain: String,
-}
-
-impl Naming {
-    /// Resource of a whole chip.
-    ///
-    /// # Errors
-    /// When the configured domain does not make a name kubelet accepts.
-    pub fn whole_chip(&self, chip: &Chip) -> Result<ResourceName, IdError> {
-        ResourceName::new(format!("{}/{}", self.domain, chip.family.base_name()))
-    }
+/// What a new enumeration changed.
+#[derive(Clone, Debug, Default)]
+pub struct InventoryTaken {
+    /// Chips to write.
+    pub changed: Vec<ChipEntry>,
+    /// History.
+    pub events: Vec<HistoryEvent>,
+    /// Chips that the mode does not fit; they are known and not offered.
+    pub refused: Vec<ChipRefused>,
 }
 
 impl Ledger {
@@ -44,33 +39,51 @@ impl Ledger {
         let allocations: Vec<Allocation> = allocations.into_iter().collect();
         let stored: BTreeSet<AllocationId> = allocations.iter().map(|record| record.id).collect();
         for record in allocations {
-            self.held.retain(|id, held| {
-                stored.contains(id)
-                    || (held.record.die != record.die
-                        && held.record.plugin_device_id != record.plugin_device_id)
-            });
-            if self.held.contains_key(&record.id) {
+            let overtaken: Vec<AllocationId> = self
+                .holders_of_die(record.die)
+                .chain(self.holder(&record.resource, &record.plugin_device_id))
+                .map(|held| &held.record)
+                .filter(|known| !stored.contains(&known.id) && known.conflicts_with(&record))
+                .map(|known| known.id)
+                .collect();
+            for id in overtaken {
+                self.held.remove(id);
+            }
+            if self.held.get(record.id).is_some() {
                 continue;
             }
-            self.places
-                .entry(record.plugin_device_id.clone())
-                .or_insert_with(|| Place {
-                    resource: record.resource.clone(),
-                    die: None,
-                });
-            let id = record.id;
+            self.keep_listed(&record);
             let mut held = Held::new(record, now, checkpoint_then);
             held.taken_over = true;
-            self.held.insert(id, held);
+            self.held.insert(held);
+        }
+    }
+
+    /// A held id is in the list, whether or not this run would offer it.
+    pub(super) fn keep_listed(&mut self, record: &Allocation) {
+        let ids = self.places.entry(record.resource.clone()).or_default();
+        ids.entry(record.plugin_device_id.clone())
+            .or_insert_with(|| Place::leftover(record));
+    }
+
+    /// An id that was listed for the sake of its holder alone goes with it.
+    pub(super) fn forget_leftover(&mut self, record: &Allocation) {
+        let (resource, id) = (&record.resource, &record.plugin_device_id);
+        if self.holder(resource, id).is_some() {
+            return;
+        }
+        if let Some(ids) = self.places.get_mut(resource)
+            && ids.get(id).is_some_and(|place| place.leftover)
+        {
+            ids.remove(id);
         }
     }
 
     /// After a commit whose outcome was not known: every held record that the journal lacks is written
     /// with the next batch.
     pub fn mark_unsaved(&mut self, stored: &BTreeSet<AllocationId>) {
-        for (id, held) in &mut self.held {
-            held.durable = stored.contains(id);
-        }
+        self.held
+            .for_each(|id, held| held.durable = stored.contains(&id));
     }
 
     /// Records that the journal refused so far.
@@ -85,54 +98,40 @@ impl Ledger {
 
     /// The journal took every record.
     pub fn all_saved(&mut self) {
-        for held in self.held.values_mut() {
-            held.durable = true;
-        }
+        self.held.for_each(|_, held| held.durable = true);
     }
 
-    /// Takes over a new enumeration: numbers follow their dies, new chips get an id, chips that are
-    /// gone keep theirs without a chip behind it until the agent restarts. Returns the changed chips
-    /// and the history.
-    ///
-    /// # Errors
-    /// When a resource name cannot be made; nothing is changed then.
-    pub fn take_inventory(
-        &mut self,
-        inventory: &Inventory,
-        naming: &Naming,
-    ) -> Result<(Vec<ChipEntry>, Vec<HistoryEvent>), IdError> {
-        let mut named = Vec::with_capacity(inventory.chips.len());
-        for chip in &inventory.chips {
-            named.push((naming.whole_chip(chip)?, chip));
-        }
-        let mut changed = Vec::new();
-        let mut events = Vec::new();
+    /// Takes over a new enumeration: numbers follow their dies, new chips get their ids, chips that are
+    /// gone keep theirs without a chip behind it until the agent restarts. A chip that the mode does not
+    /// fit is known and gets none.
+    pub fn take_inventory(&mut self, inventory: &Inventory, offering: &Offering) -> InventoryTaken {
+        let mut taken = InventoryTaken::default();
         let listed: BTreeSet<DieId> = inventory.chips.iter().map(|chip| chip.die).collect();
         for entry in self.chips.values_mut() {
             if entry.present && !listed.contains(&entry.chip.die) {
                 entry.present = false;
-                changed.push(entry.clone());
-                events.push(HistoryEvent::ChipVanished {
+                taken.changed.push(entry.clone());
+                taken.events.push(HistoryEvent::ChipVanished {
                     die: entry.chip.die,
                     phy: entry.chip.phy,
                 });
             }
         }
-        for place in self.places.values_mut() {
+        for place in self.places.values_mut().flat_map(BTreeMap::values_mut) {
             place.die = None;
         }
-        for (resource, chip) in named {
+        for chip in &inventory.chips {
             let before = self.chips.get(&chip.die);
             match before {
                 Some(entry) if entry.chip.phy != chip.phy => {
-                    events.push(HistoryEvent::ChipMoved {
+                    taken.events.push(HistoryEvent::ChipMoved {
                         die: chip.die,
                         from: entry.chip.phy,
                         to: chip.phy,
                     });
                 }
                 Some(entry) if entry.present => {}
-                Some(_) | None => events.push(HistoryEvent::ChipAppeared {
+                Some(_) | None => taken.events.push(HistoryEvent::ChipAppeared {
                     die: chip.die,
                     phy: chip.phy,
                     chip_name: chip.chip_name.clone(),
@@ -143,18 +142,24 @@ impl Ledger {
                 present: true,
             };
             if before != Some(&entry) {
-                changed.push(entry.clone());
+                taken.changed.push(entry.clone());
             }
             self.chips.insert(chip.die, entry);
-            let id = PluginDeviceId::whole_chip(chip.family.base_name(), chip.phy);
-            self.places.insert(
-                id,
-                Place {
-                    resource,
-                    die: Some(chip.die),
-                },
-            );
+            match offering.places(chip) {
+                Ok(places) => {
+                    for place in places {
+                        let ids = self.places.entry(place.resource).or_default();
+                        let now = Place {
+                            die: Some(chip.die),
+                            share: place.share,
+                            leftover: false,
+                        };
+                        ids.insert(place.id, now);
+                    }
+                }
+                Err(refused) => taken.refused.push(refused),
+            }
         }
-        Ok((changed, events))
+        taken
     }
 }

@@ -3,13 +3,14 @@
 mod claims;
 mod proofs;
 mod restarts;
+mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Asked, ChipVerdict, Decision, Findings, Ledger, Naming, OWNER_PROOF, ObserveContext};
+use super::{Asked, ChipVerdict, Decision, Findings, Ledger, OWNER_PROOF, ObserveContext};
 use crate::domain::allocation::{Allocation, Origin};
 use crate::domain::chip::{Chip, DcmiApi, Inventory};
 use crate::domain::family::ChipFamily;
@@ -18,11 +19,12 @@ use crate::domain::ids::{
     AllocationId, CardId, DeviceId, DieId, GrantId, LogicId, PhyId, PluginDeviceId, ResourceName,
 };
 use crate::domain::kubelet_view::{
-    CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName,
+    CheckpointEntry, CheckpointVersion, CheckpointView, Holding, PodCensus, PodName, RecordScope,
 };
 use crate::domain::offer::Refusal;
 use crate::domain::product::Product;
 use crate::domain::time::{BootId, BootTime, Stamp};
+use crate::offering::Offering;
 
 /// A ledger over four chips, a clock that moves by hand, and kubelet's two records.
 struct Desk {
@@ -90,19 +92,15 @@ fn pod(name: &str) -> PodName {
     }
 }
 
-fn naming() -> Naming {
-    Naming {
-        domain: "huawei.com".to_owned(),
-    }
+fn offering() -> Offering {
+    Offering::whole_chips("huawei.com")
 }
 
 impl Desk {
     fn new() -> Self {
         let mut ledger = Ledger::default();
         let chips = (0..4).map(|number| chip(number, number)).collect();
-        ledger
-            .take_inventory(&inventory(chips), &naming())
-            .expect("named");
+        ledger.take_inventory(&inventory(chips), &offering());
         Self {
             ledger,
             second: 100,
@@ -239,6 +237,8 @@ impl Desk {
     ) -> Findings {
         let at = self.at();
         let context = ObserveContext {
+            scope: &RecordScope::domain("huawei.com"),
+            offering: &offering(),
             at,
             proof: OWNER_PROOF,
             census,
@@ -290,6 +290,10 @@ impl Desk {
     }
 
     fn holder(&self, number: u32) -> &Allocation {
-        &self.ledger.holder_of_id(&id(number)).expect("held").record
+        &self
+            .ledger
+            .holder(&resource(), &id(number))
+            .expect("held")
+            .record
     }
 }

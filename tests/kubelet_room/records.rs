@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ascend_agent::domain::kubelet_view::RecordScope;
 use ascend_agent::domain::time::BootTime;
 use ascend_agent::kubelet::RecordsReader;
 use ascend_agent::ports::{CensusError, KubeletRecords};
@@ -99,16 +100,22 @@ async fn follows_a_replaced_socket_and_reads_more_than_four_mebibytes() {
     let answer: Answer = Arc::new(Mutex::new(Ok(node(2))));
     let tracker = TaskTracker::new();
     let first = serve(&config.pod_resources_socket, &answer, &tracker);
-    let census = reader.census().await.unwrap();
+    let census = reader
+        .census(&RecordScope::domain("huawei.com"))
+        .await
+        .unwrap();
     assert_eq!((census.pods.len(), census.holdings.len()), (2, 2));
     first.cancel();
     eventually("first ended", Duration::from_secs(2), || tracker.is_empty()).await;
-    let gone = reader.census().await;
+    let gone = reader.census(&RecordScope::domain("huawei.com")).await;
     assert!(matches!(gone, Err(CensusError::Unavailable(_))), "{gone:?}");
     let many = 70_000;
     *answer.lock().unwrap() = Ok(node(many));
     let second = serve(&config.pod_resources_socket, &answer, &tracker);
-    let later = reader.census().await.unwrap();
+    let later = reader
+        .census(&RecordScope::domain("huawei.com"))
+        .await
+        .unwrap();
     assert_eq!(later.holdings.len(), many);
     assert!(later.begun > census.begun && census.begun > BootTime(0));
     second.cancel();
@@ -123,7 +130,7 @@ async fn c_19_a_rate_limited_list_is_no_view_and_keeps_kubelet_s_words() {
     let answer: Answer = Arc::new(Mutex::new(Err(limited)));
     let tracker = TaskTracker::new();
     let end = serve(&config.pod_resources_socket, &answer, &tracker);
-    let census = reader.census().await;
+    let census = reader.census(&RecordScope::domain("huawei.com")).await;
     let Err(CensusError::Unavailable(text)) = census else {
         panic!("{census:?}");
     };

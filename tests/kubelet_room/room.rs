@@ -127,7 +127,7 @@ pub(crate) fn config(dir: &Path) -> KubeletConfig {
     let run = Uuid::from_u128(RUNS.fetch_add(1, Ordering::Relaxed).into());
     let dir = dir.canonicalize().unwrap();
     let found = dir.metadata().unwrap();
-    let mut config = KubeletConfig::new(&dir, dir.join("p.sock"), "huawei.com", run);
+    let mut config = KubeletConfig::new(&dir, dir.join("p.sock"), run);
     config.owner = SocketOwner {
         uid: found.uid(),
         gid: found.gid(),

@@ -8,14 +8,18 @@ use ascend_agent::domain::chip::{Chip, DcmiApi, Inventory};
 use ascend_agent::domain::family::ChipFamily;
 use ascend_agent::domain::ids::{
     AllocationId, CardId, DeviceId, DieId, GrantId, LogicId, PhyId, PluginDeviceId, ResourceName,
+    ShareSlot,
 };
-use ascend_agent::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus};
+use ascend_agent::domain::kubelet_view::{
+    CheckpointVersion, CheckpointView, PodCensus, RecordScope,
+};
 use ascend_agent::domain::offer::Refusal;
 use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
 use ascend_agent::ledger::{
-    Asked, ChipVerdict, Decision, Findings, GrantPlan, Ledger, Naming, OWNER_PROOF, ObserveContext,
+    Asked, ChipVerdict, Decision, Findings, GrantPlan, Ledger, OWNER_PROOF, ObserveContext,
 };
+use ascend_agent::offering::{CustomNames, Mode, Offering};
 use uuid::Uuid;
 
 pub(crate) const CHIPS: u8 = 4;
@@ -41,7 +45,20 @@ impl Fate {
     }
 }
 
+/// How the node offers its chips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Whole,
+    /// Two shares of each chip.
+    Shared,
+    /// The one or the other, changed by each restart of the agent.
+    Changing,
+}
+
 pub(crate) struct Node {
+    offered: Offered,
+    /// Whether chips are shared in this run of the agent.
+    shared: bool,
     pub(crate) ledger: Ledger,
     journal: BTreeMap<AllocationId, Allocation>,
     now: BootTime,
@@ -49,8 +66,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(offered: Offered) -> Self {
         let mut node = Self {
+            offered,
+            shared: offered == Offered::Shared,
             ledger: Ledger::default(),
             journal: BTreeMap::new(),
             now: BootTime(1),
@@ -95,12 +114,8 @@ impl Node {
             problems: Vec::new(),
             missing_symbols: Vec::new(),
         };
-        let naming = Naming {
-            domain: "huawei.com".to_owned(),
-        };
         self.ledger
-            .take_inventory(&inventory, &naming)
-            .expect("the names are valid");
+            .take_inventory(&inventory, &offering(self.shared));
     }
 
     /// One look at kubelet's records.
@@ -114,6 +129,8 @@ impl Node {
     ) -> Findings {
         let at = self.stamp();
         let context = ObserveContext {
+            scope: &RecordScope::domain("huawei.com"),
+            offering: &offering(self.shared),
             at,
             proof: OWNER_PROOF,
             census,
@@ -168,11 +185,23 @@ impl Node {
 
     /// kill -9 of the agent and a new start: only the journal is left.
     pub(crate) fn restart_agent(&mut self) {
+        self.shared ^= self.offered == Offered::Changing;
         self.ledger = Ledger::default();
         let records: Vec<Allocation> = self.journal.values().cloned().collect();
         let now = self.now();
         self.ledger.take_stored([], records, now, None);
         self.inventory(u8::MAX, 0);
+    }
+
+    /// The ids of a bit mask, as this run offers them.
+    pub(crate) fn ids_of(&self, mask: u8) -> Vec<PluginDeviceId> {
+        ids_of(self.shared, mask)
+    }
+
+    /// The ids of a bit mask, some of them as another run may have offered them.
+    pub(crate) fn any_ids_of(&self, mask: u8, which: u8) -> Vec<PluginDeviceId> {
+        let other = self.offered == Offered::Changing && which % 2 == 1;
+        ids_of(self.shared ^ other, mask)
     }
 
     fn commit(&mut self, put: Vec<Allocation>, remove: &[AllocationId], fate: Fate) -> bool {
@@ -220,19 +249,45 @@ fn next(last: &mut u128) -> Uuid {
 }
 
 pub(crate) fn resource() -> ResourceName {
-    ResourceName::new("huawei.com/Ascend910").expect("a valid name")
+    ResourceName::new("huawei.com/Ascend310P").expect("a valid name")
 }
 
-pub(crate) fn id_of(number: u8) -> PluginDeviceId {
-    PluginDeviceId::whole_chip("Ascend910", PhyId(u32::from(number)))
+fn offering(shared: bool) -> Offering {
+    let mode = Mode {
+        share_count: if shared { 2 } else { 1 },
+        ..Mode::default()
+    };
+    Offering::new("huawei.com", mode, CustomNames::default()).expect("a valid mode")
 }
 
-/// The ids of a bit mask.
-pub(crate) fn ids_of(mask: u8) -> Vec<PluginDeviceId> {
+/// Shared, the low half of a mask names both shares of the first two chips.
+fn id_of(shared: bool, number: u8) -> PluginDeviceId {
+    if shared {
+        let (phy, slot) = (u32::from(number / 2), u16::from(number % 2));
+        PluginDeviceId::share("Ascend310P", PhyId(phy), ShareSlot(slot))
+    } else {
+        PluginDeviceId::whole_chip("Ascend310P", PhyId(u32::from(number)))
+    }
+}
+
+fn ids_of(shared: bool, mask: u8) -> Vec<PluginDeviceId> {
     (0..CHIPS)
         .filter(|number| mask & (1 << number) != 0)
-        .map(id_of)
+        .map(|number| id_of(shared, number))
         .collect()
+}
+
+/// An id that no chip has.
+pub(crate) fn unknown_id() -> PluginDeviceId {
+    id_of(false, CHIPS)
+}
+
+/// Whether two uses of chips exclude each other.
+pub(crate) fn clash(one: (&PluginDeviceId, DieId), other: (&PluginDeviceId, DieId)) -> bool {
+    let is_share = |id: &PluginDeviceId| id.as_str().matches('-').count() == 2;
+    let slot = |id: &PluginDeviceId| id.as_str().rsplit('-').next().map(str::to_owned);
+    let shares_apart = is_share(one.0) && is_share(other.0) && slot(one.0) != slot(other.0);
+    one.0 == other.0 || (one.1 == other.1 && !shares_apart)
 }
 
 pub(crate) fn die_of(chip: u8) -> DieId {
@@ -246,10 +301,10 @@ fn chip_of(chip: u8, number: u8) -> Chip {
         device: DeviceId(0),
         logic: LogicId(u32::from(number)),
         phy: PhyId(u32::from(number)),
-        family: ChipFamily::Ascend910B,
-        product: Product::Ascend910B,
-        chip_name: "910B3".to_owned(),
-        ai_cores: Some(20),
+        family: ChipFamily::Ascend310P,
+        product: Product::Ascend310P,
+        chip_name: "310P3".to_owned(),
+        ai_cores: Some(8),
         board_id: None,
         mainboard_id: None,
         super_pod_type: None,

@@ -1,5 +1,5 @@
 //! Views of kubelet that have nothing to do with each other or with the truth. What must hold even so:
-//! one holder per chip and per id, every held id stays in the list, and no id is granted while the
+//! one holder per chip, or per share of it, and per id, every held id stays in the list, and no id is granted while the
 //! pod-resources answer at hand lists it.
 
 use std::collections::BTreeSet;
@@ -12,10 +12,10 @@ use ascend_agent::domain::kubelet_view::{
 use ascend_agent::domain::time::BootTime;
 use ascend_agent::ledger::{Asked, Decision};
 
-use super::node::{CHIPS, Fate, Node, die_of, id_of, ids_of, resource};
+use super::node::{CHIPS, Fate, Node, Offered, clash, die_of, resource, unknown_id};
 
-pub(crate) fn run(steps: &[[u8; 4]]) {
-    let mut node = Node::new();
+pub(crate) fn run(steps: &[[u8; 4]], offered: Offered) {
+    let mut node = Node::new(offered);
     for step in steps {
         perform(&mut node, *step);
         node.check();
@@ -34,13 +34,13 @@ fn perform(node: &mut Node, [kind, first, second, third]: [u8; 4]) {
 }
 
 fn allocate(node: &mut Node, wanted: u8, asked: u8, view: u8) {
-    let ids = ids_of(wanted);
+    let ids = node.ids_of(wanted);
     let begun = node.now();
-    let census = census_of(view, asked, begun);
+    let census = census_of(node, view, asked, begun);
     let written = CheckpointView {
         version: VERSION_ZERO,
         read: begun,
-        entries: entries_of(view),
+        entries: entries_of(node, view),
     };
     let told = match asked % 8 {
         0 => Asked::NotYet,
@@ -57,7 +57,7 @@ fn allocate(node: &mut Node, wanted: u8, asked: u8, view: u8) {
         return;
     };
     for granted in &plan.steps {
-        let holder = node.ledger.holder_of_id(&granted.id);
+        let holder = node.ledger.holder(&resource(), &granted.id);
         let listed = census
             .holdings
             .iter()
@@ -69,25 +69,27 @@ fn allocate(node: &mut Node, wanted: u8, asked: u8, view: u8) {
             Asked::NotYet | Asked::Silent(_) => assert!(holder.is_none(), "granted unasked"),
             Asked::NoSource => {}
         }
-        if let Some(other) = node.ledger.holder_of_die(granted.die) {
-            assert_eq!(
-                other.record.plugin_device_id, granted.id,
-                "the chip has a holder"
+        for other in node.ledger.holders_of_die(granted.die) {
+            let other = &other.record.plugin_device_id;
+            assert!(
+                *other == granted.id || !clash((other, granted.die), (&granted.id, granted.die)),
+                "the chip is held as {other} and granted as {}",
+                granted.id
             );
         }
     }
-    let checkpoint_then = version_of(view);
     // A refused commit is an answer like any other here.
+    let checkpoint_then = version_of(view);
     let _ = node.grant(&plan, checkpoint_then, Fate::of(asked / 8));
 }
 
 fn look(node: &mut Node, listed: u8, filed: u8, how: u8) {
     let begun = node.now();
-    let census = census_of(listed, how, begun);
+    let census = census_of(node, listed, how, begun);
     let file = CheckpointView {
         version: version_of(how).unwrap_or(VERSION_ZERO),
         read: begun,
-        entries: entries_of(filed),
+        entries: entries_of(node, filed),
     };
     let checkpoint = match how % 4 {
         0 => None,
@@ -109,9 +111,10 @@ fn look(node: &mut Node, listed: u8, filed: u8, how: u8) {
 }
 
 /// The low half says which ids are held, the high half which pods exist.
-fn census_of(listed: u8, who: u8, begun: BootTime) -> PodCensus {
+fn census_of(node: &Node, listed: u8, who: u8, begun: BootTime) -> PodCensus {
     let pods = (0..4).filter(|pod| listed & (16 << pod) != 0).map(pod_of);
-    let holdings = ids_of(listed)
+    let holdings = node
+        .any_ids_of(listed, who >> 2)
         .into_iter()
         .enumerate()
         .map(|(place, id)| Holding {
@@ -129,11 +132,11 @@ fn census_of(listed: u8, who: u8, begun: BootTime) -> PodCensus {
 
 /// The low half says which ids are held, the last of them sometimes one that no chip has; the high half
 /// names a device node, sometimes another chip's.
-fn entries_of(filed: u8) -> Vec<CheckpointEntry> {
-    let node = (filed >> 4) % (CHIPS * 2);
-    let mut ids = ids_of(filed);
+fn entries_of(node: &Node, filed: u8) -> Vec<CheckpointEntry> {
+    let davinci = (filed >> 4) % (CHIPS * 2);
+    let mut ids = node.any_ids_of(filed, filed >> 5);
     if filed & 128 != 0 && ids.pop().is_some() {
-        ids.push(id_of(CHIPS));
+        ids.push(unknown_id());
     }
     ids.into_iter()
         .map(|id| CheckpointEntry {
@@ -141,8 +144,8 @@ fn entries_of(filed: u8) -> Vec<CheckpointEntry> {
             container: "main".to_owned(),
             resource: resource(),
             ids: BTreeSet::from([id]),
-            device_nodes: (node < CHIPS)
-                .then_some(PhyId(u32::from(node)))
+            device_nodes: (davinci < CHIPS)
+                .then_some(PhyId(u32::from(davinci)))
                 .into_iter()
                 .collect(),
             visible_devices: None,

@@ -1,5 +1,5 @@
 //! A kubelet that may grant anything twice, crash and lag, but whose records follow its own rules, and
-//! containers that really run. What must hold: no chip in two running containers and no running
+//! containers that really run. What must hold: no chip, or share of one, in two running containers and no running
 //! container without its record at any time, and, once every container has ended, every chip is free
 //! and offered again after a while.
 
@@ -13,7 +13,7 @@ use ascend_agent::domain::kubelet_view::{
 use ascend_agent::domain::time::BootTime;
 use ascend_agent::ledger::{Asked, ChipVerdict, Decision};
 
-use super::node::{Fate, Node, ids_of, resource};
+use super::node::{Fate, Node, Offered, clash, resource};
 
 /// Looks until every chip must be free again, five seconds apart: the proof time, the pause before a
 /// second request for a new checkpoint, and room.
@@ -39,8 +39,8 @@ struct World {
     last_pod: u32,
 }
 
-pub(crate) fn run(steps: &[[u8; 4]]) {
-    let mut world = World::new();
+pub(crate) fn run(steps: &[[u8; 4]], offered: Offered) {
+    let mut world = World::new(offered);
     for step in steps {
         world.perform(*step);
         world.node.check();
@@ -50,9 +50,9 @@ pub(crate) fn run(steps: &[[u8; 4]]) {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(offered: Offered) -> Self {
         Self {
-            node: Node::new(),
+            node: Node::new(offered),
             running: Vec::new(),
             entries: Vec::new(),
             file: CheckpointView {
@@ -88,7 +88,7 @@ impl World {
     fn admit(&mut self, wanted: u8, course: u8, fate: u8) {
         self.not_handed_over.clear();
         self.last_pod += 1;
-        let (pod, ids) = (self.last_pod, ids_of(wanted));
+        let (pod, ids) = (self.last_pod, self.node.ids_of(wanted));
         let mut decision = self.node.decide(&ids, &Asked::NotYet);
         if decision == Decision::AskKubelet {
             let census = self.census(Some(pod));
@@ -135,14 +135,15 @@ impl World {
     }
 
     fn start(&mut self, pod: u32, chips: Vec<(PluginDeviceId, DieId)>) {
-        for (_, die) in &chips {
-            let user = self
-                .running
-                .iter()
-                .find(|other| other.chips.iter().any(|(_, used)| used == die));
+        for (id, die) in &chips {
+            let clashes = |other: &Container| {
+                let mut used = other.chips.iter();
+                used.any(|(other, used)| clash((other, *used), (id, *die)))
+            };
+            let user = self.running.iter().find(|other| clashes(other));
             assert!(
                 user.is_none(),
-                "chip {die} runs in pod {} and goes to pod {pod}",
+                "{id} of chip {die} runs in pod {} and goes to pod {pod}",
                 user.map_or(0, |other| other.number)
             );
         }
@@ -275,9 +276,9 @@ impl World {
     fn check_no_holder_is_lost(&self) {
         for container in &self.running {
             for (id, die) in &container.chips {
-                let held = self.node.ledger.holder_of_die(*die);
+                let mut held = self.node.ledger.holders_of_die(*die);
                 assert!(
-                    held.is_some_and(|held| held.record.plugin_device_id == *id),
+                    held.any(|held| held.record.plugin_device_id == *id),
                     "pod {} runs on {id} and has no record",
                     container.number
                 );

@@ -9,6 +9,7 @@ use crate::domain::offer::{Injection, Refusal};
 use crate::domain::time::BootTime;
 use crate::injection::{InjectionRequest, candidates, inject};
 use crate::ledger::{Asked, Decision, GrantPlan};
+use crate::offering::{FreeShare, spread};
 use crate::ports::{Batch, CensusError, Clock, Ids, Journal, KubeletRecords};
 use crate::topology::{Candidate, choose};
 
@@ -106,7 +107,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 });
             };
             family = Some(entry.chip.family);
-            chips.push((entry.chip.phy, entry.chip.logic));
+            // Several shares of one chip bring it once.
+            let chip = (entry.chip.phy, entry.chip.logic);
+            if !chips.contains(&chip) {
+                chips.push(chip);
+            }
         }
         let Some(family) = family else {
             return Err(Refusal::NotReady {
@@ -165,17 +170,23 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     ) -> Vec<PluginDeviceId> {
         let mut known = Vec::with_capacity(available.len());
         let mut by_phy: BTreeMap<PhyId, &PluginDeviceId> = BTreeMap::new();
+        let mut shares = Vec::new();
         for id in available {
-            let chip = self
-                .ledger
-                .places()
-                .get(id)
-                .filter(|place| place.resource == *resource)
-                .and_then(|place| place.die)
-                .and_then(|die| self.ledger.chips().get(&die));
-            // An id kubelet still has from an older list takes part in no preference.
+            let Some(place) = self.ledger.place(resource, id) else {
+                // An id kubelet still has from an older list takes part in no preference.
+                continue;
+            };
+            let chip = place.die.and_then(|die| self.ledger.chips().get(&die));
             let Some(entry) = chip else { continue };
             let chip = &entry.chip;
+            if let Some(slot) = place.share {
+                shares.push(FreeShare {
+                    phy: chip.phy,
+                    slot,
+                    id: id.clone(),
+                });
+                continue;
+            }
             by_phy.insert(chip.phy, id);
             known.push(Candidate {
                 phy: chip.phy,
@@ -183,6 +194,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 product: chip.product,
                 numa_nodes: chip.numa_nodes.clone(),
             });
+        }
+        if !shares.is_empty() {
+            return spread(&shares, must_include, size);
         }
         let phys: BTreeMap<&PluginDeviceId, PhyId> =
             by_phy.iter().map(|(phy, id)| (*id, *phy)).collect();

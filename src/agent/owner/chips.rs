@@ -8,6 +8,7 @@ use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{DieId, PhyId};
 use crate::health::Transition;
 use crate::injection::{Delivery, required_nodes};
+use crate::offering::ChipRefused;
 use crate::ports::{Batch, ChipRecord, Clock, Ids, Journal, KubeletRecords};
 
 use super::super::command::DriverTrouble;
@@ -17,16 +18,26 @@ use super::{Owner, TICK};
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     pub(super) async fn take_inventory(&mut self, inventory: Inventory) {
         let at = self.clock.now();
-        let (changed, events) = match self
-            .ledger
-            .take_inventory(&inventory, &self.settings.naming)
+        let offering = &self.settings.offering;
+        let refused = inventory
+            .chips
+            .iter()
+            .find_map(|chip| offering.places(chip).err());
+        if let Some(refused) = refused
+            && self.inventory.is_none()
         {
-            Ok(taken) => taken,
-            Err(error) => {
-                tracing::error!(%error, "chips cannot be offered under the configured domain");
-                return;
+            // Nothing was offered yet, and nothing will be: the start ends with this reason.
+            self.unfit.send_replace(Some(refused));
+            return;
+        }
+        if self.inventory.is_none() {
+            for line in offering.without_effect(&inventory.chips) {
+                tracing::warn!("{line}");
             }
-        };
+        }
+        let taken = self.ledger.take_inventory(&inventory, offering);
+        self.tell_unoffered(&taken.refused);
+        let (changed, events) = (taken.changed, taken.events);
         self.logic_to_die = inventory
             .chips
             .iter()
@@ -76,6 +87,15 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 ..Batch::default()
             })
             .await;
+    }
+
+    /// A chip that came later and does not fit the mode: what is offered stays offered.
+    fn tell_unoffered(&mut self, refused: &[ChipRefused]) {
+        let lines: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        for line in lines.iter().filter(|line| !self.unoffered.contains(line)) {
+            tracing::error!("a chip is not offered: {line}");
+        }
+        self.unoffered = lines;
     }
 
     pub(super) fn take_trouble(&mut self, trouble: DriverTrouble) {

@@ -26,6 +26,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             }
         };
         let context = ObserveContext {
+            scope: &views.scope,
+            offering: &self.settings.offering,
             at: self.clock.now(),
             proof: self.settings.owner_proof,
             census: if census {
@@ -41,13 +43,6 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         let findings = self
             .ledger
             .observe(&context, || (ids.allocation(), ids.grant()));
-        let mut findings = findings;
-        // Kubelet's records are read for the configured domain only: they say nothing about others.
-        let domain = &self.settings.naming.domain;
-        findings.released.retain(|id| {
-            let record = self.ledger.record(*id);
-            record.is_some_and(|record| record.resource.domain() == domain)
-        });
         self.settle(findings).await;
     }
 

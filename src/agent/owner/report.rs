@@ -1,9 +1,12 @@
 //! The status document.
 
+use std::collections::BTreeMap;
+
 use crate::domain::allocation::Origin;
-use crate::domain::ids::DieId;
+use crate::domain::ids::{DieId, ShareSlot};
 use crate::domain::status::{
-    AllocationStatus, ChipStatus, DriverStatus, STATUS_SCHEMA, StatusDocument, StoreStatus,
+    AllocationStatus, ChipStatus, DeviceStatus, DriverStatus, STATUS_SCHEMA, StatusDocument,
+    StoreStatus,
 };
 use crate::ledger::Held;
 use crate::ports::{Clock, Ids, Journal, KubeletRecords};
@@ -29,19 +32,11 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 "chip {die} is withheld, a ledger invariant broke: {why}"
             ));
         }
-        let domain = &self.settings.naming.domain;
-        let foreign = self
-            .ledger
-            .held()
-            .values()
-            .filter(|held| held.record.resource.domain() != domain)
-            .count();
-        if foreign > 0 {
-            shortcomings.push(format!(
-                "{foreign} chips are held under another resource domain than {domain}: they stay held \
-                 until the agent runs with that domain again"
-            ));
-        }
+        shortcomings.extend(
+            self.unoffered
+                .iter()
+                .map(|line| format!("not offered: {line}")),
+        );
         let chips = self.chip_statuses();
         if !chips.is_empty() && chips.iter().all(|chip| !chip.healthy) {
             shortcomings.push("no chip is healthy".to_owned());
@@ -54,7 +49,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             shortcomings,
             driver,
             store,
-            kubelet: std::collections::BTreeMap::new(),
+            kubelet: BTreeMap::new(),
             chips,
             allocations: self.allocation_statuses(),
         }
@@ -149,7 +144,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     }
 
     fn chip_statuses(&self) -> Vec<ChipStatus> {
-        let offers = self.offers.borrow();
+        let mut devices = self.device_statuses();
         let mut chips: Vec<ChipStatus> = self
             .ledger
             .chips()
@@ -157,18 +152,14 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             .filter(|entry| entry.present || self.health.contains_key(&entry.chip.die))
             .map(|entry| {
                 let chip = &entry.chip;
-                let place = self
+                let devices = devices.remove(&chip.die).unwrap_or_default();
+                let first = devices.first();
+                let healthy = devices.iter().any(|device| device.healthy);
+                let holders: Vec<String> = self
                     .ledger
-                    .places()
-                    .iter()
-                    .find(|(_, place)| place.die == Some(chip.die));
-                let offered = place.and_then(|(id, place)| {
-                    offers
-                        .resources
-                        .get(&place.resource)?
-                        .iter()
-                        .find(|device| device.id == *id)
-                });
+                    .holders_of_die(chip.die)
+                    .map(|held| held.record.owner.to_string())
+                    .collect();
                 ChipStatus {
                     phy: chip.phy.0,
                     logic: chip.logic.0,
@@ -176,27 +167,65 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                     device: chip.device.0,
                     die: chip.die.to_string(),
                     name: chip.chip_name.clone(),
-                    plugin_device_id: place.map(|(id, _)| id.to_string()).unwrap_or_default(),
-                    resource: place
-                        .map(|(_, place)| place.resource.to_string())
+                    plugin_device_id: first
+                        .map(|device| device.plugin_device_id.clone())
+                        .unwrap_or_default(),
+                    resource: first
+                        .map(|device| device.resource.clone())
                         .unwrap_or_default(),
                     present: entry.present,
-                    healthy: offered.is_some_and(|device| device.healthy),
-                    reason: offered.map_or_else(
-                        || "the driver does not list this chip".to_owned(),
-                        |device| device.reason.clone(),
-                    ),
+                    healthy,
+                    reason: match first {
+                        Some(_) if healthy => String::new(),
+                        Some(device) => device.reason.clone(),
+                        None if entry.present => "it is not offered in this mode".to_owned(),
+                        None => "the driver does not list this chip".to_owned(),
+                    },
                     codes: self.codes(chip.die),
-                    holder: self
-                        .ledger
-                        .holder_of_die(chip.die)
-                        .map(|held| held.record.owner.to_string())
-                        .unwrap_or_default(),
+                    holder: holders.join(", "),
+                    devices,
                 }
             })
             .collect();
         chips.sort_by_key(|chip| chip.phy);
         chips
+    }
+
+    /// The ids of each chip in the list, slots in their order, and those of its holders that this run
+    /// lists for their sake alone.
+    fn device_statuses(&self) -> BTreeMap<DieId, Vec<DeviceStatus>> {
+        let offers = self.offers.borrow();
+        let mut by_die: BTreeMap<DieId, Vec<(Option<ShareSlot>, DeviceStatus)>> = BTreeMap::new();
+        for (resource, devices) in &offers.resources {
+            for device in devices {
+                let held = self.ledger.holder(resource, &device.id);
+                let Some(place) = self.ledger.place(resource, &device.id) else {
+                    continue;
+                };
+                let Some(die) = place.die.or(held.map(|held| held.record.die)) else {
+                    continue;
+                };
+                let status = DeviceStatus {
+                    plugin_device_id: device.id.to_string(),
+                    resource: resource.to_string(),
+                    healthy: device.healthy,
+                    reason: device.reason.clone(),
+                    holder: held
+                        .map(|held| held.record.owner.to_string())
+                        .unwrap_or_default(),
+                    state: held.map_or("free", state_of).to_owned(),
+                };
+                by_die.entry(die).or_default().push((place.share, status));
+            }
+        }
+        by_die
+            .into_iter()
+            .map(|(die, mut devices)| {
+                devices.sort_by_key(|(slot, _)| *slot);
+                let devices = devices.into_iter().map(|(_, device)| device).collect();
+                (die, devices)
+            })
+            .collect()
     }
 
     fn codes(&self, die: DieId) -> Vec<String> {
@@ -236,15 +265,6 @@ fn trouble_text(trouble: &DriverTrouble) -> String {
 
 fn allocation_status(held: &Held) -> AllocationStatus {
     let record = &held.record;
-    let state = if held.withheld.is_some() {
-        "withheld"
-    } else if held.absence.is_some() {
-        "unlisted"
-    } else if record.confirmed {
-        "confirmed"
-    } else {
-        "granted"
-    };
     AllocationStatus {
         id: record.id.to_string(),
         grant: record.grant.to_string(),
@@ -256,12 +276,24 @@ fn allocation_status(held: &Held) -> AllocationStatus {
         pod: record.owner.pod.clone().unwrap_or_default(),
         pod_uid: record.owner.pod_uid.clone().unwrap_or_default(),
         container: record.owner.container.clone().unwrap_or_default(),
-        state: state.to_owned(),
+        state: state_of(held).to_owned(),
         since: record.granted.utc_text(),
         origin: match record.origin {
             Origin::Granted => "granted",
             Origin::Adopted => "adopted",
         }
         .to_owned(),
+    }
+}
+
+fn state_of(held: &Held) -> &'static str {
+    if held.withheld.is_some() {
+        "withheld"
+    } else if held.absence.is_some() {
+        "unlisted"
+    } else if held.record.confirmed {
+        "confirmed"
+    } else {
+        "granted"
     }
 }

@@ -224,6 +224,8 @@ fn l12_a_holder_is_adopted_even_when_the_store_refuses_and_written_later() {
     let census = desk.census(&[("a", &[0])]);
     let at = desk.at();
     let context = ObserveContext {
+        scope: &RecordScope::domain("huawei.com"),
+        offering: &offering(),
         at,
         proof: OWNER_PROOF,
         census: Some(&census),
@@ -250,12 +252,10 @@ fn l14_a_held_id_whose_number_moved_to_another_die_is_not_offered() {
     desk.grant(&[2]);
     // Chip 0 is gone and the others moved down by one.
     let chips = vec![chip(1, 0), chip(2, 1), chip(3, 2)];
-    let (_, events) = desk
-        .ledger
-        .take_inventory(&inventory(chips), &naming())
-        .expect("named");
+    let taken = desk.ledger.take_inventory(&inventory(chips), &offering());
     assert!(
-        events
+        taken
+            .events
             .iter()
             .any(|event| matches!(event, HistoryEvent::ChipMoved { .. }))
     );
@@ -277,8 +277,7 @@ fn l14_a_held_id_whose_chip_vanished_stays_on_the_list() {
     let mut desk = Desk::new();
     desk.grant(&[3]);
     desk.ledger
-        .take_inventory(&inventory(vec![chip(0, 0)]), &naming())
-        .expect("named");
+        .take_inventory(&inventory(vec![chip(0, 0)]), &offering());
     let offer = desk.ledger.offer(|_| ChipVerdict::Healthy);
     let device = offer
         .get(&resource())
