@@ -44,6 +44,35 @@ pub(crate) fn allocate(node: &Node, ids: &[&str]) -> Result<Answer, (Code, Strin
     runtime().block_on(ask(&socket, ids))
 }
 
+/// One GetPreferredAllocation for one container.
+pub(crate) fn preferred(
+    node: &Node,
+    available: &[String],
+    must_include: &[String],
+    size: u32,
+) -> Vec<String> {
+    let status = node.status();
+    let socket = status["kubelet"][node.resource]["socket"]
+        .as_str()
+        .expect("a socket");
+    let request = api::PreferredAllocationRequest {
+        container_requests: vec![api::ContainerPreferredAllocationRequest {
+            available_device_ids: available.to_vec(),
+            must_include_device_ids: must_include.to_vec(),
+            allocation_size: i32::try_from(size).expect("a small size"),
+        }],
+    };
+    runtime().block_on(async {
+        let mut client = DevicePluginClient::new(dial(socket).await);
+        let answer = client.get_preferred_allocation(request).await;
+        let answer = answer.expect("an answer").into_inner();
+        let [container] = answer.container_responses.as_slice() else {
+            panic!("not one container: {answer:?}");
+        };
+        container.device_ids.clone()
+    })
+}
+
 /// The same Allocate from as many threads at once, each with its own connection.
 pub(crate) fn allocate_at_once(
     node: &Node,
