@@ -40,6 +40,9 @@ mod plugin;
 #[path = "node/pod.rs"]
 mod pod;
 #[cfg(test)]
+#[path = "node/profiles.rs"]
+mod profiles;
+#[cfg(test)]
 #[path = "node/registration.rs"]
 mod registration;
 #[cfg(test)]

@@ -354,6 +354,14 @@ pub(crate) fn programs() -> Programs {
     Programs::beside(Path::new(env!("CARGO_BIN_EXE_ascend-agent")), kubelet).expect("all built")
 }
 
+/// The simulated library of an old driver, built beside the present one.
+pub(crate) fn old_driver(library: &Path) -> PathBuf {
+    let folder = library.parent().expect("a folder");
+    let path = folder.join("libdcmi_old.so");
+    assert!(path.is_file(), "{} is not built", path.display());
+    path
+}
+
 /// Looks until something is found; too late is a failure.
 pub(crate) fn eventually<T>(
     what: &str,
