@@ -13,6 +13,8 @@ const HEALTH_UNKNOWN: c_uint = 4;
 const LEAST_ERROR_TEXT_LENGTH: usize = 48;
 /// Bytes of one code, as the old call reports them.
 const CODE_WIDTH: c_int = 4;
+/// Room the interface promises where it has no length argument.
+const MOST_CODES: usize = 128;
 const LONGEST_EVENT_WAIT_MS: c_int = 30_000;
 const EVERY_UNIT: c_int = -1;
 const EVENT_KIND_DMS: c_uint = 0;
@@ -46,7 +48,8 @@ export! {
         width: Out<c_int>,
     ) = |symbol| {
         let (count, place, width) = (count.place()?, codes.place()?, width.place()?);
-        let codes = codes_of(symbol, At::Device(card, device))?;
+        let mut codes = codes_of(symbol, At::Device(card, device))?;
+        codes.truncate(MOST_CODES);
         place.write_list(&codes);
         count.write(c_int::try_from(codes.len()).unwrap_or(c_int::MAX));
         width.write(CODE_WIDTH);

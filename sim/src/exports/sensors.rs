@@ -8,6 +8,9 @@ use crate::abi::{EccInfo, HbmInfo, LongEccInfo, MemoryInfo, ProcMemInfo};
 use crate::client::{self, At};
 use crate::wire::{Answer, ChipQuery, Failure};
 
+/// Room the interface promises for holders.
+const MOST_PROCESSES: usize = 64;
+
 export! {
     fn dcmi_get_device_power_info(card: c_int, device: c_int, power: Out<c_int>) =
         |symbol| write_int(symbol, At::Device(card, device), ChipQuery::Power, power);
@@ -160,7 +163,7 @@ fn write_ecc(
     Ok(())
 }
 
-/// The interface has no length argument; the contract is room for 64.
+/// The interface has no length argument, so nothing may make this write more than promised.
 fn write_processes(
     symbol: &'static str,
     at: At,
@@ -173,6 +176,7 @@ fn write_processes(
     };
     let list: Vec<ProcMemInfo> = processes
         .iter()
+        .take(MOST_PROCESSES)
         .map(|process| ProcMemInfo {
             proc_id: process.pid,
             proc_mem_usage: c_ulong::try_from(process.memory_bytes).unwrap_or(c_ulong::MAX),

@@ -123,8 +123,12 @@ impl Hardware {
 
     /// Ends the daemon without a chance to clean up, and starts it again.
     pub(crate) fn kill_and_restart(&mut self) {
-        self.daemon.kill().unwrap();
-        self.daemon.wait().unwrap();
+        self.kill();
+        self.restart();
+    }
+
+    /// Starts the daemon again after it was killed.
+    pub(crate) fn restart(&mut self) {
         self.daemon = start_daemon(self.dir.path(), &self.profile);
     }
 

@@ -1,5 +1,7 @@
 //! Callers the driver distrusts, libraries of other builds, drivers that come up late.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::bench::{Hardware, Probe};
@@ -115,6 +117,29 @@ fn a_busy_device_answers_its_code_for_a_while() {
     assert_eq!(probe.ask("temperature 1 0"), "-8013");
     assert!(probe.ask("temperature 2 0").starts_with("0 "));
     crate::bench::eventually(|| probe.ask("temperature 1 0").starts_with("0 "));
+}
+
+#[test]
+fn no_more_is_written_than_there_is_room_for() {
+    let mut hardware = Hardware::start("310p3-4x1");
+    hardware.control(&json!({"op": "processes", "chip": 1, "count": 64}));
+    for code in 1..=128 {
+        hardware.control(&json!({"op": "code", "action": "add", "chip": 1, "code": code}));
+    }
+    hardware.kill();
+    let mut state: Value =
+        serde_json::from_slice(&fs::read(hardware.path("state")).unwrap()).unwrap();
+    let chip = &mut state["chips"][1];
+    let holder = chip["processes"][0].clone();
+    chip["processes"].as_array_mut().unwrap().push(holder);
+    chip["codes"].as_array_mut().unwrap().push(json!(129));
+    fs::write(hardware.path("state"), state.to_string()).unwrap();
+    hardware.restart();
+    assert_eq!(hardware.status()["chips"][1]["processes"], 65);
+    let mut probe = Probe::ready(&hardware);
+    assert_eq!(probe.ask("processes 3 0"), "0 64 10100 67108864");
+    assert_eq!(probe.ask("oldcodes 3 0"), "0 128 4 0x1");
+    assert_eq!(probe.ask("codes 3 0 128"), "-8001");
 }
 
 #[test]
