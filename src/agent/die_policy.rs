@@ -32,6 +32,11 @@ impl WantedDiePolicy {
             return;
         }
         let outcome = hardware.set_die_policy(self.policy).await;
+        if let Err(HardwareError::Host(cause)) = &outcome {
+            // Its end is followed by another enumeration, and that by another try.
+            tracing::debug!(cause, "no driver host to set the multi-die policy");
+            return;
+        }
         if self.told.as_ref() == Some(&outcome) {
             return;
         }
@@ -111,5 +116,14 @@ mod tests {
                 assert_eq!(wanted.told, Some(answer));
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_driver_host_that_ended_meanwhile_says_nothing_about_the_policy() {
+        let hardware = Asked::answering(Err(HardwareError::Host("it ended".to_owned())));
+        let mut wanted = WantedDiePolicy::new(DiePolicy::Independent);
+        wanted.enforce(&hardware, true).await;
+        assert_eq!(wanted.told, None);
+        assert_eq!(hardware.policies(), [DiePolicy::Independent]);
     }
 }
