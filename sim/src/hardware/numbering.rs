@@ -30,9 +30,9 @@ impl Hardware {
                 .enumerate()
                 .filter(|(_, chip)| chip.card == slot)
         };
-        let failed = card.init_fails || of_card().all(|(_, chip)| chip.lost);
+        let failed = card.init_fails || of_card().all(|(_, chip)| !chip.is_bound());
         let mut chips: Vec<ChipEntry> = of_card()
-            .filter(|(_, chip)| !failed && !chip.lost)
+            .filter(|(_, chip)| !failed && chip.is_bound())
             .map(|(slot, chip)| ChipEntry {
                 slot,
                 device: chip.device,

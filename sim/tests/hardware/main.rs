@@ -23,3 +23,5 @@ mod old_driver;
 mod profiles;
 #[cfg(test)]
 mod quirks;
+#[cfg(test)]
+mod vdevices;
