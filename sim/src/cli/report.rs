@@ -44,6 +44,7 @@ fn render_status(text: &mut String, status: &Status) -> std::fmt::Result {
             () if chip.hidden => "hidden",
             () if chip.lost => "lost",
             () if chip.unbound => "unbound",
+            () if chip.stopped => "stopped",
             () if chip.boot_status != STATUS_SERVING => "starting",
             () if chip.init_fails => "init-fails",
             () => "present",

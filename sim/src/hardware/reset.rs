@@ -92,6 +92,11 @@ impl ResetState {
         self.outband_down = false;
     }
 
+    /// It will not come further by itself.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.boot, Boot::Stopped(_))
+    }
+
     /// The boot status now. A start shows its last phase until the daemon ends it.
     pub(super) fn status(&self, boot_ms: u64, now: Moment) -> u32 {
         match self.boot {

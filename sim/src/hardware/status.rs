@@ -79,6 +79,8 @@ pub(crate) struct ChipStatus {
     pub(crate) processes: usize,
     /// Boot status; 16 once it serves.
     pub(crate) boot_status: u32,
+    /// It stays at this status.
+    pub(crate) stopped: bool,
     /// Unbound from the driver.
     pub(crate) unbound: bool,
     /// Resets so far.
@@ -136,6 +138,7 @@ impl Hardware {
                 .collect(),
             processes: chip.processes.len(),
             boot_status: chip.reset.status(self.settings.boot_ms, now),
+            stopped: chip.reset.is_stopped(),
             unbound: chip.reset.unbound,
             resets: chip.reset.count,
             resets_in_use: chip.reset.count_in_use,
