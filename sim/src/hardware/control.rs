@@ -414,6 +414,7 @@ impl Hardware {
         let chip = self.chip_mut(chip)?;
         chip.die = identity_of(&serial);
         chip.serial = serial;
+        chip.vdevices.clear();
         chip.heal();
         Ok(())
     }

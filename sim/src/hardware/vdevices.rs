@@ -273,6 +273,14 @@ impl Hardware {
 }
 
 impl Chip {
+    /// Lowers the phy id by so many, and with it every vdev id.
+    pub(super) fn move_down(&mut self, below: u32) {
+        self.phy -= below;
+        for vdevice in &mut self.vdevices {
+            vdevice.id -= below * IDS_BETWEEN_CHIPS;
+        }
+    }
+
     fn ids(&self, cutting: &Cutting) -> std::ops::Range<u32> {
         let first = FIRST_ID + self.phy * IDS_BETWEEN_CHIPS;
         first..first + cutting.ids_per_chip

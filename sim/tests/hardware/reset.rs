@@ -1,6 +1,6 @@
 //! Resets: what is reset together, how chips come back, and what goes wrong.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench::{Hardware, Probe, eventually};
 use crate::machines::{on_910b, on_a3, with};
@@ -405,7 +405,7 @@ fn a_reset_may_be_carried_out_while_its_answer_is_held() {
     hardware.control(&json!({"op": "hang", "symbol": symbol, "answer": true}));
     probe.begin("reset 3 0 1");
     let resets = || hardware.status()["chips"][1]["resets"].clone();
-    eventually(|| resets() == Value::from(1) && starting(&hardware).is_empty());
+    eventually(|| resets() == 1 && starting(&hardware).is_empty());
     assert!(!probe.finished());
     hardware.control(&json!({"op": "release"}));
     assert_eq!(probe.finish(), "0");

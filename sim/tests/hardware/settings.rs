@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::bench::{Hardware, Probe};
-use crate::machines::with;
 
 const ANY: &str = "-1 -1";
 
@@ -77,23 +76,23 @@ fn the_policy_of_dies_belongs_to_a3() {
 
 #[test]
 fn a_super_pod_tells_where_each_die_is() {
-    let hardware = with(
-        "a3-8x2",
-        "[super_pod]\nid = 4\nsize = 384\nserver = 3\nchassis = 2\nkind = 0",
-    );
+    let hardware = Hardware::start("a3-8x2");
     let mut probe = Probe::ready(&hardware);
-    assert_eq!(probe.ask("spod 2 1"), "0 0xc90005 384 4 3 2 0");
-    assert_eq!(
-        Probe::ready(&Hardware::start("a3-8x2")).ask("spod 0 0"),
-        "-8255 0 0 0 0 0 0"
-    );
-    let a5 = with(
-        "a5-8x1",
-        "[super_pod]\nid = 1\nsize = 64\nserver = 2\nkind = 3",
-    );
-    let mut probe = Probe::start(&a5);
-    assert_eq!(probe.ask("init2"), "0");
-    assert_eq!(probe.ask("spod2 5"), "0 0x940005 64 1 2 0 3");
+    assert_eq!(probe.ask("spod 2 1"), "0 0xc90005 384 1 3 0 0");
+    let alone = Hardware::start_edited("a3-8x2", |text| {
+        let section = "[super_pod]\nid = 1\nsize = 384\nserver = 3\nchassis = 0\nkind = 0";
+        text.replace(section, "")
+    });
+    assert_eq!(Probe::ready(&alone).ask("spod 0 0"), "-8255 0 0 0 0 0 0");
+    for (profile, answer) in [
+        ("a5-8x1", "0 0xc0003 8 0 0 0 0"),
+        ("a5-350-4x1", "0 0xc0003 4 0 0 0 5"),
+    ] {
+        let a5 = Hardware::start(profile);
+        let mut probe = Probe::start(&a5);
+        assert_eq!(probe.ask("init2"), "0");
+        assert_eq!(probe.ask("spod2 3"), answer);
+    }
 }
 
 #[test]

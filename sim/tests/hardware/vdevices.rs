@@ -310,3 +310,34 @@ fn recover_mode_decides_what_a_reboot_leaves() {
             .any(|name| name.starts_with("vdavinci"))
     );
 }
+
+#[test]
+fn vnpus_move_with_their_chip_and_go_with_it() {
+    let hardware = Hardware::start("310p3-4x1");
+    let mut probe = Probe::ready(&hardware);
+    for card in [3, 6, 15104] {
+        assert!(
+            probe
+                .ask(&format!("create {card} 0 vir02 {ANY}"))
+                .starts_with("0 ")
+        );
+    }
+    let ids = || -> Vec<u64> {
+        let listed = hardware.control(&json!({"op": "vdev", "action": "list"}));
+        let vdevices = listed.as_array().unwrap();
+        vdevices
+            .iter()
+            .map(|one| one["id"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(ids(), [116, 132, 148]);
+    hardware.control(&json!({"op": "remove", "chip": 1}));
+    assert_eq!(ids(), [116, 132]);
+    hardware.control(&json!({"op": "replace", "chip": 1}));
+    assert_eq!(ids(), [132]);
+    let vdevices = hardware
+        .nodes()
+        .into_iter()
+        .filter(|name| name.starts_with('v'));
+    assert_eq!(vdevices.collect::<Vec<_>>(), ["vdavinci132"]);
+}
