@@ -19,6 +19,8 @@ extern "C" {
 #define DCMI_INVALID_DEVICE_ID (-8007)
 #define DCMI_NO_SUCH_DEVICE (-8008)
 #define DCMI_NOT_READY (-8012)
+#define DCMI_BUSY (-8013)
+#define DCMI_RESET_FAILED (-8015)
 #define DCMI_UPGRADING (-8017)
 #define DCMI_OCCUPIED (-8020)
 #define DCMI_NOT_CONFIGURED (-8023)
@@ -198,6 +200,144 @@ struct dcmi_event {
     struct dcmi_dms_fault_event dms_event;
 };
 
+/* Main and sub commands of dcmi_get_device_info that are simulated. */
+enum dcmi_main_cmd { DCMI_MAIN_CHIP = 12, DCMI_MAIN_VDEVICE = 52 };
+
+enum dcmi_chip_sub_cmd { DCMI_CHIP_SUPER_POD = 1 };
+
+enum dcmi_vdevice_sub_cmd {
+    DCMI_VDEVICE_ONE = 0,
+    DCMI_VDEVICE_TOTAL = 1,
+    DCMI_VDEVICE_FREE = 2,
+    DCMI_VDEVICE_ACTIVITY = 5
+};
+
+/* DCMI_MAIN_CHIP, DCMI_CHIP_SUPER_POD */
+struct dcmi_spod_info {
+    unsigned int sdid;
+    unsigned int scale_type;
+    unsigned int super_pod_id;
+    unsigned int server_id;
+    unsigned int chassis_id;
+    unsigned int super_pod_type;
+    unsigned int reserve[6];
+};
+
+struct dcmi_base_resource {
+    unsigned long long token;
+    unsigned long long token_max;
+    unsigned long long task_timeout;
+    unsigned int vfg_id;
+    unsigned char vip_mode;
+    unsigned char reserve[31];
+};
+
+/* memory_size in MB, the two vdev_memory fields in KB */
+struct dcmi_computing_resource {
+    float aic;
+    float aiv;
+    unsigned short dsa;
+    unsigned short rtsq;
+    unsigned short acsq;
+    unsigned short cdqm;
+    unsigned short c_core;
+    unsigned short ffts;
+    unsigned short sdma;
+    unsigned short pcie_dma;
+    unsigned long long memory_size;
+    unsigned int event_id;
+    unsigned int notify_id;
+    unsigned int stream_id;
+    unsigned int model_id;
+    unsigned short topic_schedule_aicpu;
+    unsigned short host_ctrl_cpu;
+    unsigned short host_aicpu;
+    unsigned short device_aicpu;
+    unsigned short topic_ctrl_cpu_slot;
+    unsigned int vdev_aicore_utilization;
+    unsigned long long vdev_memory_total;
+    unsigned long long vdev_memory_free;
+    unsigned char reserve[12];
+};
+
+struct dcmi_media_resource {
+    float jpegd;
+    float jpege;
+    float vpc;
+    float vdec;
+    float pngd;
+    float venc;
+    unsigned char reserve[32];
+};
+
+/* 0xFFFFFFFF in vdev_id or vfg_id leaves the choice to the driver. */
+struct dcmi_create_vdev_res_stru {
+    unsigned int vdev_id;
+    unsigned int vfg_id;
+    char template_name[32];
+    unsigned char reserve[64];
+};
+
+struct dcmi_create_vdev_out {
+    unsigned int vdev_id;
+    unsigned int pcie_bus;
+    unsigned int pcie_device;
+    unsigned int pcie_func;
+    unsigned int vfg_id;
+    unsigned char reserve[32];
+};
+
+struct dcmi_vdev_query_info {
+    char name[16];
+    unsigned int status;
+    unsigned int is_container_used;
+    unsigned int vfid;
+    unsigned int vfg_id;
+    unsigned long long container_id;
+    struct dcmi_base_resource base;
+    struct dcmi_computing_resource computing;
+    struct dcmi_media_resource media;
+};
+
+/* DCMI_VDEVICE_ONE and DCMI_VDEVICE_ACTIVITY; the caller sets vdev_id. */
+struct dcmi_vdev_query_stru {
+    unsigned int vdev_id;
+    struct dcmi_vdev_query_info query_info;
+};
+
+/* DCMI_VDEVICE_FREE */
+struct dcmi_soc_free_resource {
+    unsigned int vfg_num;
+    unsigned int vfg_bitmap;
+    struct dcmi_base_resource base;
+    struct dcmi_computing_resource computing;
+    struct dcmi_media_resource media;
+};
+
+/* DCMI_VDEVICE_TOTAL */
+struct dcmi_soc_total_resource {
+    unsigned int vdev_num;
+    unsigned int vdev_id[32];
+    unsigned int vfg_num;
+    unsigned int vfg_bitmap;
+    struct dcmi_base_resource base;
+    struct dcmi_computing_resource computing;
+    struct dcmi_media_resource media;
+};
+
+enum dcmi_reset_channel { DCMI_OUTBAND = 0, DCMI_INBAND = 1 };
+
+/* Ready is DCMI_BOOT_SERVING; DCMI_BOOT_FINISHED still lies before it. */
+enum dcmi_boot_status {
+    DCMI_BOOT_UNINIT = 0,
+    DCMI_BOOT_BIOS = 1,
+    DCMI_BOOT_OS = 2,
+    DCMI_BOOT_FINISHED = 3,
+    DCMI_BOOT_SERVING = 16
+};
+
+enum dcmi_multi_die_policy { DCMI_DIES_TOGETHER = 0, DCMI_DIES_APART = 1 };
+
 typedef void (*dcmi_fault_event_callback)(struct dcmi_event *event);
 
 /* Init, versions, enumeration */
@@ -265,6 +405,29 @@ int dcmi_get_device_ecc_info(int card, int device, enum dcmi_ecc_type type,
 int dcmi_get_device_resource_info(int card, int device, struct dcmi_proc_mem_info *processes,
                                   int *number);
 
+/* Commands, vNPUs, settings; `size` is the buffer's size on entry and what was written after */
+int dcmi_get_device_info(int card, int device, enum dcmi_main_cmd main, unsigned int sub,
+                         void *buffer, unsigned int *size);
+int dcmi_create_vdevice(int card, int device, struct dcmi_create_vdev_res_stru *wanted,
+                        struct dcmi_create_vdev_out *made);
+int dcmi_set_destroy_vdevice(int card, int device, unsigned int vdev_id);
+int dcmi_get_vdevice_mode(int *mode);
+int dcmi_set_vdevice_mode(int mode);
+int dcmi_get_vnpu_config_recover_mode(unsigned int *mode);
+int dcmi_set_vnpu_config_recover_mode(unsigned int mode);
+int dcmi_get_multi_die_policy(enum dcmi_multi_die_policy *policy);
+int dcmi_set_multi_die_policy(enum dcmi_multi_die_policy policy);
+int dcmi_get_npu_work_mode(int card, unsigned char *mode);
+
+/* Resets */
+int dcmi_get_device_boot_status(int card, int device, enum dcmi_boot_status *status);
+int dcmi_get_device_outband_channel_state(int card, int device, int *state);
+int dcmi_pre_reset_soc(int card, int device);
+int dcmi_set_device_pre_reset(int card, int device);
+int dcmi_set_device_reset(int card, int device, enum dcmi_reset_channel channel);
+int dcmi_rescan_soc(int card, int device);
+int dcmi_set_device_rescan(int card, int device);
+
 /* Second generation */
 int dcmiv2_init(void);
 int dcmiv2_get_dcmi_version(char *version, unsigned int length);
@@ -300,6 +463,13 @@ int dcmiv2_get_device_multi_utilization_rate(int device,
                                              struct dcmi_multi_utilization_info *info);
 int dcmiv2_get_device_hbm_info(int device, struct dcmi_hbm_info *info);
 int dcmiv2_get_device_ecc_info(int device, enum dcmi_ecc_type type, struct dcmi_ecc_info *info);
+int dcmiv2_get_device_info(int device, enum dcmi_main_cmd main, unsigned int sub, void *buffer,
+                           unsigned int *size);
+int dcmiv2_get_device_boot_status(int device, enum dcmi_boot_status *status);
+int dcmiv2_get_device_outband_channel_state(int device, int *state);
+int dcmiv2_pre_reset_device(int device);
+int dcmiv2_reset_device(int device, enum dcmi_reset_channel channel);
+int dcmiv2_rescan_device(int device);
 int dcmiv2_get_device_proc_mem_info(int device, struct dcmi_proc_mem_info *processes,
                                     int *number);
 

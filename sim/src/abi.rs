@@ -11,6 +11,13 @@ macro_rules! layout {
     };
 }
 
+mod vdevice;
+
+pub(crate) use vdevice::{
+    BasicResource, ComputingResource, CreateVdevice, CreatedVdevice, FreeResource, MediaResource,
+    SpodInfo, TotalResource, VdeviceInfo, VdeviceQuery,
+};
+
 #[repr(C)]
 pub(crate) struct ChipInfo {
     pub(crate) chip_type: [u8; 32],

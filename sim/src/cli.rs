@@ -43,6 +43,9 @@ enum Command {
         /// File that holds the id of the present simulated boot
         #[arg(long)]
         boot_id: Option<PathBuf>,
+        /// File that holds the record of vNPUs in the form of the vendor's /etc/vnpu.cfg
+        #[arg(long)]
+        vnpu_cfg: Option<PathBuf>,
         /// Directory to lay out like /sys, with the NUMA facts of the chips
         #[arg(long)]
         sysfs_dir: Option<PathBuf>,
@@ -114,6 +117,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
             dev_dir,
             state,
             boot_id,
+            vnpu_cfg,
             sysfs_dir,
         } => {
             let profile = Profile::load(&profile)?;
@@ -122,6 +126,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
                 dev_dir,
                 state,
                 boot_id,
+                vnpu_cfg,
                 sysfs: sysfs_dir,
             };
             Ok(daemon::run(profile, &places)?)

@@ -7,6 +7,7 @@
 //! Drawback: threads, not tasks. The number of connections is bounded, so it does not matter.
 
 mod connection;
+mod due;
 mod nodes;
 mod state_file;
 mod sysfs;
@@ -25,7 +26,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::clock;
 use crate::hardware::{ControlError, Hardware, SavedError};
 use crate::profile::{Profile, ProfileError};
-use crate::wire::Control;
+use crate::wire::{Answer, Call, Control, Failure, VdevControl};
 use connection::Connection;
 use nodes::{NodeDir, NodeError};
 use state_file::{StateFile, StateFileError};
@@ -47,6 +48,8 @@ pub(crate) struct Places {
     pub(crate) state: Option<PathBuf>,
     /// File that holds the id of the present boot.
     pub(crate) boot_id: Option<PathBuf>,
+    /// File that holds the vendor's record of vNPUs.
+    pub(crate) vnpu_cfg: Option<PathBuf>,
     /// Directory laid out like sysfs, for NUMA facts.
     pub(crate) sysfs: Option<PathBuf>,
 }
@@ -114,6 +117,7 @@ struct Shown {
     nodes: NodeDir,
     state: Option<StateFile>,
     boot_id: Option<StateFile>,
+    vnpu_cfg: Option<StateFile>,
     sysfs: Option<SysfsDir>,
 }
 
@@ -132,6 +136,7 @@ pub(crate) fn run(profile: Profile, places: &Places) -> Result<(), DaemonError> 
         nodes: NodeDir::open(&places.dev_dir)?,
         state,
         boot_id: places.boot_id.clone().map(StateFile::new),
+        vnpu_cfg: places.vnpu_cfg.clone().map(StateFile::new),
         sysfs: places.sysfs.clone().map(SysfsDir::new),
     };
     shown.show(&hardware)?;
@@ -151,6 +156,10 @@ pub(crate) fn run(profile: Profile, places: &Places) -> Result<(), DaemonError> 
     thread::Builder::new()
         .name("accept".to_owned())
         .spawn(move || accepting.accept(&listener))?;
+    let ending = Arc::clone(&daemon);
+    thread::Builder::new()
+        .name("due".to_owned())
+        .spawn(move || ending.end_what_is_due())?;
     announce(places)?;
     let mut byte = [0];
     let outcome = stopped.read_exact(&mut byte);
@@ -205,10 +214,30 @@ impl Daemon {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Carries out a driver call that changes the machine, in the same order of locks as below. A
+    /// change that the files of this host cannot show has happened all the same.
+    fn change(&self, call: &Call, pid: i32) -> Result<Answer, Failure> {
+        let mut shown = self.shown();
+        let outcome = {
+            let mut hardware = self.hardware();
+            let now = clock::now();
+            let outcome = hardware
+                .admit(call, now)
+                .and_then(|()| hardware.change(call, pid, now));
+            let _shown: Result<(), DaemonError> = shown.show(&hardware);
+            outcome
+        };
+        self.changed.notify_all();
+        outcome
+    }
+
     /// Carries out a request. The lock on what is shown is taken first and kept, so that files
     /// follow the machine in the order of its changes.
     fn control(&self, request: Control) -> Result<Option<Value>, RequestError> {
-        let reads_only = matches!(request, Control::Status { .. } | Control::Calls { .. });
+        let reads_only = matches!(
+            request,
+            Control::Status { .. } | Control::Calls { .. } | Control::Vdev(VdevControl::List)
+        );
         if reads_only {
             return Ok(self
                 .hardware()
@@ -238,6 +267,9 @@ impl Shown {
         }
         if let Some(boot_id) = &self.boot_id {
             boot_id.write_text(&format!("{}\n", hardware.boot()))?;
+        }
+        if let Some(vnpu_cfg) = &self.vnpu_cfg {
+            vnpu_cfg.write_text(&hardware.vnpu_config())?;
         }
         if let Some(sysfs) = &mut self.sysfs {
             sysfs.show(&hardware.pci_devices(), hardware.numa_cpus())?;

@@ -5,6 +5,7 @@
     reason = "the C boundary: exported names, caller's pointers, its callback"
 )]
 
+mod device_info;
 mod enumeration;
 mod faults;
 mod identity;
@@ -13,7 +14,9 @@ mod network;
 #[cfg(not(old_driver))]
 mod newer;
 mod out;
+mod reset;
 mod sensors;
+mod vdevice;
 
 use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};

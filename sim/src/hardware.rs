@@ -7,22 +7,30 @@
 
 mod answers;
 mod calls;
+mod changes;
 mod control;
+mod control_rows;
 mod events;
 mod facts;
 mod injection;
 mod machine;
 mod numbering;
 mod permission;
+mod product;
 mod readings;
+mod reset;
 mod saved;
+mod settings;
 mod status;
+mod templates;
+mod vdevices;
 
 use std::collections::BTreeMap;
 
 pub(crate) use calls::CallReport;
 pub(crate) use control::ControlError;
 pub(crate) use events::{Inbox, ReadEvent};
+pub(crate) use reset::STATUS_SERVING;
 pub(crate) use saved::{Saved, SavedError};
 pub(crate) use status::Status;
 
@@ -31,6 +39,11 @@ use crate::wire::{Address, Identity, Process};
 use calls::Calls;
 use events::Events;
 use injection::Injection;
+use product::Product;
+use reset::{Prepared, ResetState};
+use settings::Settings;
+use templates::Cutting;
+use vdevices::Vdevice;
 
 /// The machine.
 #[derive(Debug)]
@@ -42,6 +55,8 @@ pub(crate) struct Hardware {
     chips: Vec<Chip>,
     upgrading: bool,
     replacements: u32,
+    settings: Settings,
+    prepared: Prepared,
     injection: Injection,
     /// Counters and attached processes.
     pub(crate) calls: Calls,
@@ -75,9 +90,14 @@ struct Chip {
     product_type: Option<String>,
     /// Of the fourth and the sixth version of the protocol.
     addresses: [Option<Address>; 2],
+    product: Product,
+    cutting: Option<Cutting>,
     lost: bool,
     health: u32,
     codes: Vec<u32>,
     processes: Vec<Process>,
     fixed: BTreeMap<String, i64>,
+    vdevices: Vec<Vdevice>,
+    hides_activity: bool,
+    reset: ResetState,
 }

@@ -5,6 +5,7 @@
 
 mod builtin;
 mod chips;
+mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use crate::wire::{Address, Generation, Identity, SYMBOLS};
 pub use builtin::BUILT_IN;
 pub(crate) use chips::phase_of;
 pub use chips::{ChipPlan, identity_of};
+pub use rows::{Reset, SuperPod, Vnpu, WorkMode};
 
 /// Most chips a machine may have.
 pub const MAX_CHIPS: usize = 64;
@@ -161,6 +163,17 @@ pub struct Profile {
     pub network: Network,
     /// Links between chips; without them the call is not supported.
     pub links: Option<Links>,
+    /// How chips can be cut.
+    #[serde(default)]
+    pub vnpu: Vnpu,
+    /// What a reset is like.
+    #[serde(default)]
+    pub reset: Reset,
+    /// Place in a super pod; without it that question is not supported.
+    pub super_pod: Option<SuperPod>,
+    /// How the chips of a 910 server work together.
+    #[serde(default)]
+    pub work_mode: WorkMode,
     /// Readings by name.
     pub readings: BTreeMap<String, Reading>,
     /// Chips listed one by one; entry n overrides what was generated for chip n.
@@ -390,6 +403,14 @@ impl Profile {
             self.likes.insert(name.clone(), kind);
         }
         Ok(())
+    }
+
+    /// The level of a reading: its value, or the middle of its wave.
+    pub(crate) fn level_of(&self, reading: &str) -> Option<i64> {
+        self.readings.get(reading).map(|reading| match reading {
+            Reading::Fixed(value) => *value,
+            Reading::Wave(wave) => wave.middle,
+        })
     }
 
     fn check(&self) -> Result<(), ProfileError> {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::hardware::{CallReport, Status};
+use crate::hardware::{CallReport, STATUS_SERVING, Status};
 
 /// `status` as a table.
 pub(super) fn status(data: Value) -> Result<String, serde_json::Error> {
@@ -37,15 +37,18 @@ fn render_status(text: &mut String, status: &Status) -> std::fmt::Result {
         text,
         "PHY  LOGIC  CARD   DEV  HEALTH  HOLDERS  STATE      SERIAL           CODES"
     )?;
+    let number = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     for chip in &status.chips {
         let state = match () {
             () if chip.removed => "removed",
             () if chip.hidden => "hidden",
             () if chip.lost => "lost",
+            () if chip.unbound => "unbound",
+            () if chip.stopped => "stopped",
+            () if chip.boot_status != STATUS_SERVING => "starting",
             () if chip.init_fails => "init-fails",
             () => "present",
         };
-        let number = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
         writeln!(
             text,
             "{:<4} {:<6} {:<6} {:<4} {:<7} {:<8} {:<10} {:<16} {}",
@@ -63,6 +66,19 @@ fn render_status(text: &mut String, status: &Status) -> std::fmt::Result {
             chip.serial,
             chip.codes.join(",")
         )?;
+    }
+    for chip in &status.chips {
+        for vdevice in &chip.vdevices {
+            writeln!(
+                text,
+                "vNPU {} on phy {}: {}{}{}",
+                vdevice.id,
+                number(chip.phy),
+                vdevice.template,
+                if vdevice.in_use { ", in use" } else { "" },
+                if vdevice.stuck { ", stuck" } else { "" },
+            )?;
+        }
     }
     for rule in &status.rules {
         writeln!(text, "rule: {rule}")?;

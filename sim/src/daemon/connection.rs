@@ -49,6 +49,7 @@ impl<'a> Connection<'a> {
         hardware.events.unsubscribe(number);
         if connection.attached && hardware.calls.detach(pid) {
             hardware.events.close_reader(pid);
+            hardware.forget_process(pid);
         }
     }
 
@@ -105,6 +106,12 @@ impl<'a> Connection<'a> {
             hardware.calls.count(self.pid, &call.symbol);
         }
         let mut hardware = self.wait_for_release(call)?;
+        if matches!(call.query, Query::Change(_)) {
+            drop(hardware);
+            let outcome = self.daemon.change(call, self.pid);
+            self.wait_with_answer(call)?;
+            return self.done(outcome);
+        }
         let now = clock::now();
         let admitted = hardware.admit(call, now);
         if let Err(failure) = admitted {
@@ -125,9 +132,12 @@ impl<'a> Connection<'a> {
             | Query::LibraryVersion
             | Query::DriverVersion
             | Query::ErrorText(_)
+            | Query::Node(_)
+            | Query::Change(_)
             | Query::Chip(_) => {
                 let answer = hardware.answer(call, now);
                 drop(hardware);
+                self.wait_with_answer(call)?;
                 self.done(answer)
             }
         }
@@ -152,8 +162,28 @@ impl<'a> Connection<'a> {
     /// so a release or a shorter latency takes effect on calls already waiting.
     fn wait_for_release(&self, call: &Call) -> Result<MutexGuard<'a, Hardware>, FrameError> {
         let begun = clock::now().instant;
+        self.wait_while(call, |hardware| waiting_time(hardware, call, begun))
+    }
+
+    /// Waits while a rule holds the answer of a call that was carried out.
+    fn wait_with_answer(&self, call: &Call) -> Result<(), FrameError> {
+        let wait = |hardware: &Hardware| {
+            if hardware.is_answer_held(call) {
+                TICK
+            } else {
+                Duration::ZERO
+            }
+        };
+        self.wait_while(call, wait).map(drop)
+    }
+
+    fn wait_while(
+        &self,
+        call: &Call,
+        waiting_time: impl Fn(&Hardware) -> Duration,
+    ) -> Result<MutexGuard<'a, Hardware>, FrameError> {
         let mut hardware = self.daemon.hardware();
-        if waiting_time(&hardware, call, begun).is_zero() {
+        if waiting_time(&hardware).is_zero() {
             return Ok(hardware);
         }
         let held = hardware.calls.begin_hold(self.pid, &call.symbol);
@@ -162,7 +192,7 @@ impl<'a> Connection<'a> {
         hardware = self.daemon.hardware();
         let mut outcome = told;
         while outcome.is_ok() {
-            let wait = waiting_time(&hardware, call, begun);
+            let wait = waiting_time(&hardware);
             if wait.is_zero() {
                 break;
             }

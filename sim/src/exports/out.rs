@@ -59,6 +59,31 @@ impl<T: Copy> Place<T> {
     }
 }
 
+impl Place<u8> {
+    /// What the caller put at the start of a buffer of `room` bytes; `None` if there is no room.
+    pub(super) fn read_word(&self, room: usize) -> Option<u32> {
+        if room < size_of::<u32>() {
+            return None;
+        }
+        let start = self.0.cast::<u32>();
+        // SAFETY: the caller promises `room` bytes, which were compared with what is read, every
+        // four bytes are a number, and the read asks for no alignment.
+        Some(unsafe { start.read_unaligned() })
+    }
+
+    /// Writes a struct to a buffer of `room` bytes; false if there is no room.
+    pub(super) fn write_struct<T: Copy>(&self, value: T, room: usize) -> bool {
+        if room < size_of::<T>() {
+            return false;
+        }
+        let start = self.0.cast::<T>();
+        // SAFETY: the caller promises `room` writable bytes, which were compared with what is
+        // written, and the write asks for no alignment.
+        unsafe { start.write_unaligned(value) };
+        true
+    }
+}
+
 impl Place<c_char> {
     /// Writes a text with its end mark, cut to `capacity` bytes.
     pub(super) fn write_text(&self, text: &str, capacity: usize) {

@@ -27,6 +27,12 @@ impl Hardware {
             .is_held(&call.symbol, &self.chips_of(call.unit))
     }
 
+    /// Whether a hang rule holds the answer now that the call was carried out.
+    pub(crate) fn is_answer_held(&self, call: &Call) -> bool {
+        self.injection
+            .is_answer_held(&call.symbol, &self.chips_of(call.unit))
+    }
+
     /// How long a latency rule delays the call.
     pub(crate) fn delay(&self, call: &Call) -> Option<Duration> {
         self.injection
@@ -70,8 +76,10 @@ impl Hardware {
 
     /// A chip off the bus answers "not ready", which two calls turn into their catch-all code.
     fn admit_unit(&self, call: &Call, chips: &[usize]) -> Result<(), Failure> {
-        let answers =
-            |slot: &usize| self.is_enumerated(*slot) && self.chip(*slot).is_some_and(|c| !c.lost);
+        let answers = |slot: &usize| {
+            let chip = self.chip(*slot);
+            self.is_enumerated(*slot) && chip.is_some_and(|chip| chip.answers(&call.query))
+        };
         let not_about_presence = matches!(
             call.query,
             Query::Subscribe(_) | Query::FaultEvent(..) | Query::Chip(ChipQuery::Link(_))
@@ -98,7 +106,10 @@ impl Hardware {
     pub(crate) fn answer(&self, call: &Call, now: Moment) -> Answered {
         let versions = &self.profile.versions;
         match call.query {
-            Query::Pass | Query::Subscribe(_) | Query::FaultEvent(..) => Ok(Answer::Nothing),
+            Query::Pass | Query::Subscribe(_) | Query::FaultEvent(..) | Query::Change(_) => {
+                Ok(Answer::Nothing)
+            }
+            Query::Node(query) => self.setting(query),
             Query::Init => Ok(Answer::Snapshot(self.snapshot())),
             Query::LibraryVersion => Ok(Answer::Text(versions.dcmi.clone())),
             Query::DriverVersion => Ok(Answer::Text(versions.driver.clone())),
@@ -148,7 +159,9 @@ impl Hardware {
                 .map_or(Err(NOT_SUPPORTED), |name| Ok(Answer::Text(name))),
             ChipQuery::Elabel => Ok(self.label(chip)),
             ChipQuery::Affinity => self.affinity(chip),
-            ChipQuery::Brother => self.brother(chip),
+            ChipQuery::Brother => self
+                .brother_id(chip)
+                .map(|id| Answer::Number(i64::from(id))),
             ChipQuery::Health => Ok(Answer::Number(i64::from(chip.health))),
             ChipQuery::ErrorCodes => Ok(Answer::Numbers(
                 chip.codes.iter().map(|code| i64::from(*code)).collect(),
@@ -183,6 +196,15 @@ impl Hardware {
             ChipQuery::NetworkHealth => self.number(chip, "network_health", now),
             ChipQuery::Address(port, number, version) => address(chip, port, number, version),
             ChipQuery::Link(other) => self.link(chip, other),
+            ChipQuery::Vdevice(id) => self.vdevice_answer(chip, id),
+            ChipQuery::CapacityTotal => self.capacity_total(chip),
+            ChipQuery::CapacityFree => self.capacity_free(chip),
+            ChipQuery::VdeviceActivity(id) => self.vdevice_activity(chip, id, now),
+            ChipQuery::SuperPod => self.super_pod(chip),
+            ChipQuery::WorkMode => self.work_mode(chip),
+            ChipQuery::BootStatus => self.boot_status(chip, now),
+            ChipQuery::OutbandChannel => self.outband_channel(chip),
+            ChipQuery::NotSimulated => Err(NOT_SUPPORTED),
         }
     }
 

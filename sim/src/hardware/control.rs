@@ -83,6 +83,25 @@ pub(crate) enum ControlError {
         /// Phy id.
         chip: u32,
     },
+    /// No vNPU has this id.
+    #[error("there is no vNPU {vdev}; `vdev list` lists them")]
+    UnknownVdevice {
+        /// vdev id.
+        vdev: u32,
+    },
+    /// The chip cannot be cut so.
+    #[error(
+        "the driver answers {code} when {template} is cut from chip {chip}; \
+         `status` shows what was cut already"
+    )]
+    NotCut {
+        /// Phy id.
+        chip: u32,
+        /// Template name.
+        template: String,
+        /// Return code.
+        code: i32,
+    },
     /// Too many fault rules.
     #[error("there are already {MAX_RULES} fault rules; remove or release some first")]
     RulesFull,
@@ -119,8 +138,10 @@ impl Hardware {
                 code,
                 event,
                 severity,
+                sticky,
             } => {
                 self.change_code(action, chip, code)?;
+                self.mark_sticky(chip, code, sticky && action == CodeAction::Add)?;
                 if event {
                     let record = self.event(chip, code, matching(action), severity, now)?;
                     self.events.emit(record);
@@ -139,25 +160,16 @@ impl Hardware {
                 for _ in 0..count {
                     let mut record = self.event(chip, code, assertion, severity, now)?;
                     record.serial = serial.unwrap_or(record.serial);
-                    if on_subscribe {
-                        self.events.keep_for_subscriber(record);
-                    } else {
-                        self.events.emit(record);
-                    }
+                    self.events.tell(record, on_subscribe);
                 }
             }
-            Control::Latency { symbol, ms, chip } => {
-                let scope = self.scope(symbol, chip)?;
-                self.injection.set_delay(scope, Duration::from_millis(ms));
-            }
-            Control::Hang { symbol, chip } => {
-                let scope = self.scope(symbol, chip)?;
-                self.injection.hold(scope);
-            }
-            Control::Release { symbol, chip } => {
-                let chip = chip.map(|chip| self.find_chip(chip)).transpose()?;
-                self.injection.release(symbol.as_deref(), chip);
-            }
+            Control::Latency { symbol, ms, chip } => self.set_latency(symbol, ms, chip)?,
+            Control::Hang {
+                symbol,
+                chip,
+                answer,
+            } => self.hang(symbol, chip, answer)?,
+            Control::Release { symbol, chip } => self.release(symbol.as_deref(), chip)?,
             Control::ReturnCode {
                 symbol,
                 code,
@@ -193,7 +205,11 @@ impl Hardware {
             }
             Control::Reboot => self.reboot(fresh_boot),
             Control::Upgrade { switch } => self.upgrading = switch == Switch::On,
-            Control::Status { .. } => return Ok(Some(serde_json::to_value(self.status())?)),
+            Control::Vdev(request) => return self.control_vdev(request),
+            Control::ResetFault { chip, fault } => self.chip_mut(chip)?.reset.fault = fault,
+            Control::BootTime { ms } => self.settings.boot_ms = ms,
+            Control::Outband { chip, switch } => self.set_outband(chip, switch)?,
+            Control::Status { .. } => return Ok(Some(serde_json::to_value(self.status(now))?)),
             Control::Calls { reset, .. } => {
                 let report = serde_json::to_value(self.call_report())?;
                 if reset {
@@ -206,12 +222,12 @@ impl Hardware {
         Ok(None)
     }
 
-    fn find_chip(&self, chip: u32) -> Result<usize, ControlError> {
+    pub(super) fn find_chip(&self, chip: u32) -> Result<usize, ControlError> {
         self.slot_of_phy(chip)
             .ok_or(ControlError::UnknownChip { chip })
     }
 
-    fn chip_mut(&mut self, chip: u32) -> Result<&mut Chip, ControlError> {
+    pub(super) fn chip_mut(&mut self, chip: u32) -> Result<&mut Chip, ControlError> {
         let slot = self.find_chip(chip)?;
         self.chips
             .get_mut(slot)
@@ -236,6 +252,24 @@ impl Hardware {
             symbol,
             chip: chip.map(|chip| self.find_chip(chip)).transpose()?,
         })
+    }
+
+    fn set_latency(&mut self, symbol: String, ms: u64, chip: Option<u32>) -> Done {
+        let scope = self.scope(symbol, chip)?;
+        self.injection.set_delay(scope, Duration::from_millis(ms));
+        Ok(())
+    }
+
+    fn hang(&mut self, symbol: String, chip: Option<u32>, only_answer: bool) -> Done {
+        let scope = self.scope(symbol, chip)?;
+        self.injection.hold(scope, only_answer);
+        Ok(())
+    }
+
+    fn release(&mut self, symbol: Option<&str>, chip: Option<u32>) -> Done {
+        let chip = chip.map(|chip| self.find_chip(chip)).transpose()?;
+        self.injection.release(symbol, chip);
+        Ok(())
     }
 
     fn set_lost(&mut self, unit: CardUnit, lost: bool) -> Done {
@@ -287,7 +321,7 @@ impl Hardware {
         Ok(())
     }
 
-    fn event(
+    pub(super) fn event(
         &mut self,
         chip: u32,
         event_id: u32,
@@ -380,6 +414,7 @@ impl Hardware {
         let chip = self.chip_mut(chip)?;
         chip.die = identity_of(&serial);
         chip.serial = serial;
+        chip.vdevices.clear();
         chip.heal();
         Ok(())
     }

@@ -81,6 +81,15 @@ impl Events {
         self.next_serial
     }
 
+    /// Hands an event out now, or keeps it for the next subscriber.
+    pub(super) fn tell(&mut self, event: EventRecord, on_subscribe: bool) {
+        if on_subscribe {
+            self.keep_for_subscriber(event);
+        } else {
+            self.emit(event);
+        }
+    }
+
     /// Hands an event to everybody who wants it.
     pub(super) fn emit(&mut self, event: EventRecord) {
         for inbox in self

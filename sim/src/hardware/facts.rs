@@ -82,17 +82,18 @@ impl Hardware {
         Ok(Answer::Text(cpus.clone()))
     }
 
-    pub(super) fn brother(&self, chip: &Chip) -> Answered {
+    /// Card id of the chip's partner card, -1 where cards have none.
+    pub(super) fn brother_id(&self, chip: &Chip) -> Result<i32, Failure> {
         if !self.kind(chip).board.brothers {
             return Err(NOT_SUPPORTED);
         }
         let mainboard = chip.mainboard_id.unwrap_or_default();
         if MAINBOARDS_WITHOUT_BROTHERS.contains(&mainboard) {
-            return Ok(Answer::Number(-1));
+            return Ok(-1);
         }
         match self.cards.get(chip.card).map(|card| card.id) {
-            Some(id @ 0..=3) => Ok(Answer::Number(i64::from(id + 4))),
-            Some(id @ 4..=7) => Ok(Answer::Number(i64::from(id - 4))),
+            Some(id @ 0..=3) => Ok(id + 4),
+            Some(id @ 4..=7) => Ok(id - 4),
             _ => Err(INVALID_PARAMETER),
         }
     }

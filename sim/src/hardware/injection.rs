@@ -15,6 +15,7 @@ pub(super) const ANY_SYMBOL: &str = "*";
 #[derive(Debug, Default)]
 pub(super) struct Injection {
     holds: Vec<Scope>,
+    answer_holds: Vec<Scope>,
     delays: Vec<(Scope, Duration)>,
     codes: Vec<CodeRule>,
     caller: Caller,
@@ -54,21 +55,30 @@ impl Scope {
 
 impl Injection {
     pub(super) fn is_full(&self) -> bool {
-        self.holds.len() + self.delays.len() + self.codes.len() >= MAX_RULES
+        let holds = self.holds.len() + self.answer_holds.len();
+        holds + self.delays.len() + self.codes.len() >= MAX_RULES
     }
 
-    pub(super) fn hold(&mut self, scope: Scope) {
-        if !self.holds.contains(&scope) {
-            self.holds.push(scope);
+    /// Holds the call or, once it was carried out, only its answer.
+    pub(super) fn hold(&mut self, scope: Scope, only_answer: bool) {
+        let holds = if only_answer {
+            &mut self.answer_holds
+        } else {
+            &mut self.holds
+        };
+        if !holds.contains(&scope) {
+            holds.push(scope);
         }
     }
 
     /// Drops the holds that a release names; an absent part of the release names all.
     pub(super) fn release(&mut self, symbol: Option<&str>, chip: Option<usize>) {
-        self.holds.retain(|hold| {
+        let stays = |hold: &Scope| {
             symbol.is_some_and(|symbol| hold.symbol != symbol)
                 || (chip.is_some() && hold.chip != chip)
-        });
+        };
+        self.holds.retain(stays);
+        self.answer_holds.retain(stays);
     }
 
     pub(super) fn set_delay(&mut self, scope: Scope, delay: Duration) {
@@ -103,6 +113,11 @@ impl Injection {
 
     pub(super) fn is_held(&self, symbol: &str, chips: &[usize]) -> bool {
         self.holds.iter().any(|hold| hold.covers(symbol, chips))
+    }
+
+    pub(super) fn is_answer_held(&self, symbol: &str, chips: &[usize]) -> bool {
+        let mut holds = self.answer_holds.iter();
+        holds.any(|hold| hold.covers(symbol, chips))
     }
 
     pub(super) fn delay(&self, symbol: &str, chips: &[usize]) -> Option<Duration> {
@@ -140,6 +155,10 @@ impl Injection {
             .holds
             .iter()
             .map(|scope| format!("hang {}", scope.describe()));
+        let answer_holds = self
+            .answer_holds
+            .iter()
+            .map(|scope| format!("hang --answer {}", scope.describe()));
         let delays = self
             .delays
             .iter()
@@ -162,7 +181,7 @@ impl Injection {
             .into_iter()
             .filter(|(_, on)| *on)
             .map(|(name, _)| format!("quirk {name}"));
-        let rules = holds.chain(delays).chain(codes);
+        let rules = holds.chain(answer_holds).chain(delays).chain(codes);
         rules.chain(caller).chain(quirks).collect()
     }
 }
@@ -213,8 +232,8 @@ mod tests {
     #[test]
     fn a_release_frees_only_what_it_names() {
         let mut rules = Injection::default();
-        rules.hold(scope("a", Some(1)));
-        rules.hold(scope("b", None));
+        rules.hold(scope("a", Some(1)), false);
+        rules.hold(scope("b", None), false);
         rules.release(Some("a"), Some(2));
         assert!(rules.is_held("a", &[1]));
         rules.release(Some("a"), None);

@@ -2,8 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Calls, Card, Chip, Events, Hardware, Injection};
+use super::{
+    Calls, Card, Chip, Cutting, Events, Hardware, Injection, Prepared, Product, ResetState,
+    Settings,
+};
 use crate::profile::{ChipPlan, Profile, ProfileError};
+use crate::wire::{ChipQuery, Query};
+
+/// A vNPU's node is this text followed by its vdev id.
+const VDEVICE_PREFIX: &str = "vdavinci";
 
 impl Hardware {
     /// The machine of a profile, in its first boot.
@@ -27,9 +34,12 @@ impl Hardware {
                     });
                     cards.len() - 1
                 });
-            chips.push(Chip::new(plan, card));
+            let kind = profile.kind(plan.like.as_deref());
+            chips.push(Chip::new(plan, card, kind));
         }
         Ok(Self {
+            settings: Settings::new(profile.reset.boot_ms),
+            prepared: Prepared::default(),
             profile,
             boot,
             boots: 1,
@@ -56,8 +66,13 @@ impl Hardware {
         self.upgrading = false;
         self.injection = Injection::default();
         self.events.forget_listeners();
+        self.prepared.clear();
+        for slot in 0..self.chips.len() {
+            self.restart_vdevices(slot);
+        }
         for chip in &mut self.chips {
             chip.lost = false;
+            chip.hides_activity = false;
             chip.heal();
         }
     }
@@ -69,9 +84,18 @@ impl Hardware {
             .chips
             .iter()
             .enumerate()
-            .filter(|(slot, chip)| self.is_enumerated(*slot) && !chip.lost)
+            .filter(|(slot, chip)| self.is_enumerated(*slot) && chip.is_bound())
             .map(|(_, chip)| format!("{prefix}{}", chip.phy));
-        self.profile.shared_nodes().cloned().chain(chips).collect()
+        let serves = |chip: &Chip| chip.answers(&Query::Chip(ChipQuery::Health));
+        let vdevices = self
+            .chips
+            .iter()
+            .enumerate()
+            .filter(|(slot, chip)| self.is_enumerated(*slot) && serves(chip))
+            .flat_map(|(_, chip)| chip.vdevices.iter())
+            .map(|vdevice| format!("{VDEVICE_PREFIX}{}", vdevice.id));
+        let shared = self.profile.shared_nodes().cloned();
+        shared.chain(chips).chain(vdevices).collect()
     }
 
     /// PCI address and NUMA node of every chip that is on the bus.
@@ -80,7 +104,7 @@ impl Hardware {
         self.chips
             .iter()
             .enumerate()
-            .filter(|(slot, chip)| on_bus(*slot) && !chip.lost)
+            .filter(|(slot, chip)| on_bus(*slot) && chip.is_bound())
             .map(|(_, chip)| (chip.address(), chip.numa))
             .collect()
     }
@@ -92,8 +116,11 @@ impl Hardware {
 }
 
 impl Chip {
-    fn new(plan: ChipPlan, card: usize) -> Self {
+    fn new(plan: ChipPlan, card: usize, kind: &Profile) -> Self {
+        let product = Product::of(&plan, kind);
         Self {
+            product,
+            cutting: Cutting::of(product, &plan, kind),
             card,
             device: plan.device,
             phy: plan.phy,
@@ -113,6 +140,9 @@ impl Chip {
             codes: Vec::new(),
             processes: Vec::new(),
             fixed: BTreeMap::new(),
+            vdevices: Vec::new(),
+            hides_activity: false,
+            reset: ResetState::new(&kind.reset.sticky),
         }
     }
 
@@ -122,6 +152,7 @@ impl Chip {
         self.codes.clear();
         self.processes.clear();
         self.fixed.clear();
+        self.reset.heal();
     }
 
     /// PCI address as sysfs writes it.

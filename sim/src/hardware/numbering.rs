@@ -30,9 +30,9 @@ impl Hardware {
                 .enumerate()
                 .filter(|(_, chip)| chip.card == slot)
         };
-        let failed = card.init_fails || of_card().all(|(_, chip)| chip.lost);
+        let failed = card.init_fails || of_card().all(|(_, chip)| !chip.is_bound());
         let mut chips: Vec<ChipEntry> = of_card()
-            .filter(|(_, chip)| !failed && !chip.lost)
+            .filter(|(_, chip)| !failed && chip.is_bound())
             .map(|(slot, chip)| ChipEntry {
                 slot,
                 device: chip.device,
@@ -98,7 +98,7 @@ impl Hardware {
         }
     }
 
-    /// Takes a card out for good. Phy ids above those of its chips move down.
+    /// Takes a card out for good. Phy ids above those of its chips move down, vdev ids with them.
     pub(super) fn remove_card(&mut self, card: usize) {
         let mut gone: Vec<u32> = self
             .chips
@@ -110,9 +110,12 @@ impl Hardware {
         if let Some(card) = self.cards.get_mut(card) {
             card.removed = true;
         }
+        for chip in self.chips.iter_mut().filter(|chip| chip.card == card) {
+            chip.vdevices.clear();
+        }
         for chip in self.chips.iter_mut().filter(|chip| chip.card != card) {
             let below = gone.iter().filter(|phy| **phy < chip.phy).count();
-            chip.phy -= u32::try_from(below).unwrap_or(0);
+            chip.move_down(u32::try_from(below).unwrap_or(0));
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What survives a restart of the daemon: everything about chips and cards, no rules, no users.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::Hardware;
+use super::reset::{Boot, ResetState};
+use super::settings::Settings;
+use super::vdevices::Vdevice;
 use crate::wire::{Address, Process};
 
 const VERSION: u32 = 2;
@@ -53,6 +56,7 @@ pub(crate) struct Saved {
     boots: u32,
     upgrading: bool,
     replacements: u32,
+    settings: Settings,
     cards: Vec<SavedCard>,
     chips: Vec<SavedChip>,
 }
@@ -77,6 +81,61 @@ struct SavedChip {
     processes: Vec<Process>,
     fixed: BTreeMap<String, i64>,
     addresses: [Option<Address>; 2],
+    vdevices: Vec<Vdevice>,
+    reset: SavedReset,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedReset {
+    boot: SavedBoot,
+    unbound: bool,
+    cycled: bool,
+    sticky: BTreeSet<u32>,
+    count: u32,
+    count_in_use: u32,
+}
+
+/// A start that was going on begins anew, since the clock it followed is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SavedBoot {
+    Serving,
+    Starting(Option<u32>),
+    Stopped(u32),
+}
+
+impl SavedReset {
+    fn of(state: &ResetState) -> Self {
+        Self {
+            boot: match state.boot {
+                Boot::Serving => SavedBoot::Serving,
+                Boot::Starting { stops_at, .. } => SavedBoot::Starting(stops_at),
+                Boot::Stopped(status) => SavedBoot::Stopped(status),
+            },
+            unbound: state.unbound,
+            cycled: state.cycled,
+            sticky: state.sticky.clone(),
+            count: state.count,
+            count_in_use: state.count_in_use,
+        }
+    }
+
+    fn give_back(self, state: &mut ResetState) {
+        state.boot = match self.boot {
+            SavedBoot::Serving => Boot::Serving,
+            SavedBoot::Starting(stops_at) => Boot::Starting {
+                since: None,
+                stops_at,
+            },
+            SavedBoot::Stopped(status) => Boot::Stopped(status),
+        };
+        state.unbound = self.unbound;
+        state.cycled = self.cycled;
+        state.sticky = self.sticky;
+        state.count = self.count;
+        state.count_in_use = self.count_in_use;
+    }
 }
 
 impl Hardware {
@@ -97,6 +156,8 @@ impl Hardware {
             processes: chip.processes.clone(),
             fixed: chip.fixed.clone(),
             addresses: chip.addresses,
+            vdevices: chip.vdevices.clone(),
+            reset: SavedReset::of(&chip.reset),
         });
         Saved {
             version: VERSION,
@@ -105,6 +166,7 @@ impl Hardware {
             boots: self.boots,
             upgrading: self.upgrading,
             replacements: self.replacements,
+            settings: self.settings.clone(),
             cards: cards.collect(),
             chips: chips.collect(),
         }
@@ -138,6 +200,7 @@ impl Hardware {
         self.boots = saved.boots;
         self.upgrading = saved.upgrading;
         self.replacements = saved.replacements;
+        self.settings = saved.settings;
         for (card, saved) in self.cards.iter_mut().zip(saved.cards) {
             card.removed = saved.removed;
             card.hidden = saved.hidden;
@@ -153,6 +216,8 @@ impl Hardware {
             chip.processes = saved.processes;
             chip.fixed = saved.fixed;
             chip.addresses = saved.addresses;
+            chip.vdevices = saved.vdevices;
+            saved.reset.give_back(&mut chip.reset);
         }
         Ok(())
     }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Hardware;
-use crate::wire::{EventRecord, Generation};
+use super::vdevices::Vdevice;
+use crate::clock::Moment;
+use crate::wire::{Caller, EventRecord, Generation};
 
 /// The answer to `status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +20,14 @@ pub(crate) struct Status {
     pub(crate) boots: u32,
     /// Every call returns "upgrading".
     pub(crate) upgrading: bool,
+    /// Who the callers are taken for.
+    pub(crate) caller: Caller,
+    /// vNPUs are for virtual machines.
+    pub(crate) vdevices_for_machines: bool,
+    /// vNPUs come back after a reboot.
+    pub(crate) vdevices_recover: bool,
+    /// 0 both dies of a card together, 1 each by itself; absent but on A3.
+    pub(crate) multi_die_policy: Option<u32>,
     /// Every chip the machine was built with.
     pub(crate) chips: Vec<ChipStatus>,
     /// Fault rules, a line each.
@@ -31,7 +41,7 @@ pub(crate) struct Status {
 /// A chip in `status`.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four facts that are true or false each"
+    reason = "facts that are true or false each"
 )]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChipStatus {
@@ -67,18 +77,34 @@ pub(crate) struct ChipStatus {
     pub(crate) codes: Vec<String>,
     /// Holding processes.
     pub(crate) processes: usize,
+    /// Boot status; 16 once it serves.
+    pub(crate) boot_status: u32,
+    /// It stays at this status.
+    pub(crate) stopped: bool,
+    /// Unbound from the driver.
+    pub(crate) unbound: bool,
+    /// Resets so far.
+    pub(crate) resets: u32,
+    /// Resets that met a holder or a vNPU in use.
+    pub(crate) resets_in_use: u32,
+    /// vNPUs by id.
+    pub(crate) vdevices: Vec<Vdevice>,
 }
 
 impl Hardware {
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self, now: Moment) -> Status {
         Status {
             profile: self.profile.name.clone(),
             api: self.profile.api,
             boot: self.boot.clone(),
             boots: self.boots,
             upgrading: self.upgrading,
+            caller: self.injection.caller(),
+            vdevices_for_machines: self.settings.for_machines,
+            vdevices_recover: self.settings.recover,
+            multi_die_policy: self.has_a3().then_some(self.settings.multi_die_policy),
             chips: (0..self.chips.len())
-                .filter_map(|slot| self.chip_status(slot))
+                .filter_map(|slot| self.chip_status(slot, now))
                 .collect(),
             rules: self.injection.describe(),
             events_dropped: self.events.dropped(),
@@ -86,7 +112,7 @@ impl Hardware {
         }
     }
 
-    fn chip_status(&self, slot: usize) -> Option<ChipStatus> {
+    fn chip_status(&self, slot: usize, now: Moment) -> Option<ChipStatus> {
         let chip = self.chips.get(slot)?;
         let card = self.cards.get(chip.card)?;
         let words: Vec<String> = chip.die.iter().map(|word| format!("{word:08X}")).collect();
@@ -111,6 +137,12 @@ impl Hardware {
                 .map(|code| format!("{code:#010X}"))
                 .collect(),
             processes: chip.processes.len(),
+            boot_status: chip.reset.status(self.settings.boot_ms, now),
+            stopped: chip.reset.is_stopped(),
+            unbound: chip.reset.unbound,
+            resets: chip.reset.count,
+            resets_in_use: chip.reset.count_in_use,
+            vdevices: chip.vdevices.clone(),
         })
     }
 }

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Generation, Quirks, ReturnCode};
+use super::{
+    Address, Change, ChipCapacity, CreatedVdevice, Generation, NodeQuery, Quirks, ReturnCode,
+    SuperPodPlace, VdeviceActivity, VdeviceAnswer,
+};
 
 /// One driver call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,7 +35,7 @@ pub enum Unit {
 }
 
 /// The question of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Query {
     /// Nothing but counters and fault rules; the library answers from its own tables.
@@ -51,6 +54,10 @@ pub enum Query {
     FaultEvent(i32, EventFilter),
     /// Something about a chip.
     Chip(ChipQuery),
+    /// A setting of the node.
+    Node(NodeQuery),
+    /// A change.
+    Change(Change),
 }
 
 /// A question about a chip.
@@ -107,6 +114,24 @@ pub enum ChipQuery {
     Address(u32, i32, u32),
     /// Kind of the link to the chip in that slot.
     Link(usize),
+    /// The vNPU of that id.
+    Vdevice(u32),
+    /// What the chip has in all.
+    CapacityTotal,
+    /// What is left of it.
+    CapacityFree,
+    /// How busy the vNPU of that id is.
+    VdeviceActivity(u32),
+    /// Place in a super pod.
+    SuperPod,
+    /// Whether the machine's chips work as one system or several.
+    WorkMode,
+    /// How far the chip has come with starting.
+    BootStatus,
+    /// Whether the board's controller can be reached.
+    OutbandChannel,
+    /// Nothing, for a question this simulator knows but does not answer.
+    NotSimulated,
 }
 
 /// Which events a caller wants.
@@ -172,6 +197,16 @@ pub enum Answer {
     Events(Vec<EventRecord>),
     /// Numbers of this boot.
     Snapshot(Snapshot),
+    /// A vNPU.
+    Vdevice(VdeviceAnswer),
+    /// What a chip has, or what is left of it.
+    Capacity(ChipCapacity),
+    /// How busy a vNPU is.
+    Activity(VdeviceActivity),
+    /// A vNPU just made.
+    Created(CreatedVdevice),
+    /// Place in a super pod.
+    SuperPod(SuperPodPlace),
 }
 
 /// A refusal, as the code the library returns.

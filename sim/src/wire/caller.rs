@@ -23,6 +23,18 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// Root, wherever.
+    #[must_use]
+    pub fn is_root(self) -> bool {
+        !matches!(self, Self::User | Self::ContainerUser)
+    }
+
+    /// Root on the machine itself or in a privileged container.
+    #[must_use]
+    pub fn is_privileged(self) -> bool {
+        matches!(self, Self::Root | Self::Privileged)
+    }
+
     /// In a container that is not privileged.
     #[must_use]
     pub fn is_in_plain_container(self) -> bool {

@@ -24,6 +24,10 @@ impl ReturnCode {
     pub const NO_SUCH_DEVICE: Self = Self(-8008);
     /// Not ready; from a health query it means the card is gone.
     pub const NOT_READY: Self = Self(-8012);
+    /// The device is busy starting.
+    pub const BUSY: Self = Self(-8013);
+    /// The reset failed.
+    pub const RESET_FAILED: Self = Self(-8015);
     /// A firmware upgrade is going on.
     pub const UPGRADING: Self = Self(-8017);
     /// The resource is taken.

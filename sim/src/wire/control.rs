@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Caller, Quirk};
+use super::{Address, Caller, Quirk, ResetFault, VdevControl};
 
 /// A control request; in JSON `{"op": "<command>", ...}` with the arguments as fields.
 /// CHIP is a phy id of the present numbering, CARD a card id.
@@ -73,6 +73,10 @@ pub enum Control {
         #[arg(long, default_value_t = DEFAULT_SEVERITY)]
         #[serde(default = "default_severity")]
         severity: u8,
+        /// No reset clears the code
+        #[arg(long)]
+        #[serde(default)]
+        sticky: bool,
     },
     /// Emit fault events without touching the code list
     Event {
@@ -121,6 +125,10 @@ pub enum Control {
         #[arg(long)]
         #[serde(default)]
         chip: Option<u32>,
+        /// Carry the call out first and hold only its answer
+        #[arg(long)]
+        #[serde(default)]
+        answer: bool,
     },
     /// Let held calls go: all, or those of one symbol or chip
     Release {
@@ -222,6 +230,28 @@ pub enum Control {
     Reboot,
     /// While on, every call returns -8017
     Upgrade {
+        /// on or off
+        switch: Switch,
+    },
+    /// Look at vNPUs and change them
+    #[command(subcommand)]
+    Vdev(VdevControl),
+    /// What goes wrong with the next resets of a chip, until `none`
+    ResetFault {
+        /// Phy id
+        chip: u32,
+        /// Kind of fault
+        fault: ResetFault,
+    },
+    /// How long a chip takes to start after a reset
+    BootTime {
+        /// Milliseconds
+        ms: u64,
+    },
+    /// Whether the board's controller answers for a chip
+    Outband {
+        /// Phy id
+        chip: u32,
         /// on or off
         switch: Switch,
     },

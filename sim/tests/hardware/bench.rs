@@ -115,7 +115,7 @@ impl Hardware {
         let mut names: Vec<String> = fs::read_dir(self.path("dev"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.starts_with("davinci"))
+            .filter(|name| name.starts_with("davinci") || name.starts_with("vdavinci"))
             .collect();
         names.sort();
         names
@@ -163,6 +163,7 @@ pub(crate) fn daemon_command(dir: &Path, profile: &str) -> Command {
         ("--dev-dir", "dev"),
         ("--state", "state"),
         ("--boot-id", "boot_id"),
+        ("--vnpu-cfg", "vnpu.cfg"),
         ("--sysfs-dir", "sys"),
     ] {
         command.arg(flag).arg(dir.join(name));
@@ -339,6 +340,7 @@ fn compiled_probe() -> &'static Path {
             ])
             .arg(package.join("include"))
             .arg(package.join("tests/hardware/probe.c"))
+            .arg(package.join("tests/hardware/probe_vdevice.c"))
             .arg("-o")
             .arg(&output)
             .arg("-ldl")

@@ -134,4 +134,69 @@ _Static_assert(sizeof(enum dcmi_frequency_type) == 4, "enums are four bytes");
 _Static_assert(sizeof(enum dcmi_ecc_type) == 4, "enums are four bytes");
 _Static_assert(sizeof(enum dcmi_port_type) == 4, "enums are four bytes");
 
+STRUCT(spod_info, 48, 4);
+AT(spod_info, super_pod_id, 8);
+AT(spod_info, super_pod_type, 20);
+AT(spod_info, reserve, 24);
+
+STRUCT(base_resource, 64, 8);
+AT(base_resource, vfg_id, 24);
+AT(base_resource, vip_mode, 28);
+AT(base_resource, reserve, 29);
+
+STRUCT(computing_resource, 96, 8);
+AT(computing_resource, dsa, 8);
+AT(computing_resource, pcie_dma, 22);
+AT(computing_resource, memory_size, 24);
+AT(computing_resource, event_id, 32);
+AT(computing_resource, topic_schedule_aicpu, 48);
+AT(computing_resource, device_aicpu, 54);
+AT(computing_resource, topic_ctrl_cpu_slot, 56);
+AT(computing_resource, vdev_aicore_utilization, 60);
+AT(computing_resource, vdev_memory_total, 64);
+AT(computing_resource, vdev_memory_free, 72);
+AT(computing_resource, reserve, 80);
+
+STRUCT(media_resource, 56, 4);
+AT(media_resource, vpc, 8);
+AT(media_resource, venc, 20);
+AT(media_resource, reserve, 24);
+
+STRUCT(create_vdev_res_stru, 104, 4);
+AT(create_vdev_res_stru, vfg_id, 4);
+AT(create_vdev_res_stru, template_name, 8);
+AT(create_vdev_res_stru, reserve, 40);
+
+STRUCT(create_vdev_out, 52, 4);
+AT(create_vdev_out, vfg_id, 16);
+AT(create_vdev_out, reserve, 20);
+
+STRUCT(vdev_query_info, 256, 8);
+AT(vdev_query_info, status, 16);
+AT(vdev_query_info, is_container_used, 20);
+AT(vdev_query_info, vfg_id, 28);
+AT(vdev_query_info, container_id, 32);
+AT(vdev_query_info, base, 40);
+AT(vdev_query_info, computing, 104);
+AT(vdev_query_info, media, 200);
+
+STRUCT(vdev_query_stru, 264, 8);
+AT(vdev_query_stru, query_info, 8);
+
+STRUCT(soc_free_resource, 224, 8);
+AT(soc_free_resource, base, 8);
+AT(soc_free_resource, computing, 72);
+AT(soc_free_resource, media, 168);
+
+STRUCT(soc_total_resource, 360, 8);
+AT(soc_total_resource, vdev_id, 4);
+AT(soc_total_resource, vfg_num, 132);
+AT(soc_total_resource, vfg_bitmap, 136);
+AT(soc_total_resource, base, 144);
+AT(soc_total_resource, computing, 208);
+AT(soc_total_resource, media, 304);
+
+_Static_assert(sizeof(enum dcmi_boot_status) == 4, "enums are four bytes");
+_Static_assert(sizeof(enum dcmi_multi_die_policy) == 4, "enums are four bytes");
+
 #endif

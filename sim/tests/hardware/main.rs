@@ -16,6 +16,8 @@ mod injection;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod machines;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod old_driver;
@@ -23,3 +25,11 @@ mod old_driver;
 mod profiles;
 #[cfg(test)]
 mod quirks;
+#[cfg(test)]
+mod reset;
+#[cfg(test)]
+mod settings;
+#[cfg(test)]
+mod vdevice_faults;
+#[cfg(test)]
+mod vdevices;

@@ -15,15 +15,13 @@
 
 #include "dcmi.h"
 #include "layout.h"
+#include "probe.h"
 
 static const char *library_path;
 static void *library;
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 
-/* The function of that name with the type the header gives it. */
-#define DCMI(name) ((__typeof__(&name))find(#name))
-
-static void *find(const char *name)
+void *find(const char *name)
 {
     void *symbol = dlsym(library, name);
     if (symbol == NULL) {
@@ -385,7 +383,7 @@ static void execute(const char *text, char *line, size_t size)
         numbers[3] = DCMI(dcmi_get_device_die_v2)(a, b, DCMI_VDIE, NULL);
         numbers[4] = DCMI(dcmiv2_get_device_health)(a, NULL);
         append_numbers(line, size, 0, 5, numbers);
-    } else {
+    } else if (!execute_vdevice(text, line, size)) {
         snprintf(line, size, "unknown command %s", word);
     }
 }
