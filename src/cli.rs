@@ -6,6 +6,7 @@
 mod audit;
 mod config;
 mod demo;
+mod doctor;
 mod exit;
 mod output;
 mod run;
@@ -59,6 +60,7 @@ fn dispatch(matches: &ArgMatches) -> Outcome {
         Some(("audit", given)) => audit::audit(given),
         Some(("store", given)) => store::store(given),
         Some(("config", given)) => config::config(given),
+        Some(("doctor", given)) => doctor::doctor(given),
         Some(("demo", given)) => demo::demo(given),
         _ => Outcome::Done,
     }

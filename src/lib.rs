@@ -10,6 +10,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod dcmi;
+pub mod doctor;
 pub mod domain;
 pub mod driver;
 pub mod files;

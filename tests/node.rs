@@ -19,6 +19,9 @@ mod delivery;
 #[path = "node/dies.rs"]
 mod dies;
 #[cfg(test)]
+#[path = "node/doctor.rs"]
+mod doctor;
+#[cfg(test)]
 #[path = "node/driver.rs"]
 mod driver;
 #[cfg(test)]

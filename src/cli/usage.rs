@@ -61,6 +61,23 @@ pub(super) fn command() -> Command {
         .subcommand(Command::new("reference").about(
             "Print docs/configuration.md: every key, its names, its default and its meaning",
         ));
+    let doctor = Command::new("doctor")
+        .about("Look at everything the agent needs from this node, and say what to do")
+        .arg(
+            Arg::new("host-root")
+                .long("host-root")
+                .value_name("FOLDER")
+                .value_parser(value_parser!(PathBuf))
+                .help("Where the host's file system is mounted [default: /]"),
+        )
+        .arg(
+            Arg::new("mountinfo")
+                .long("mountinfo")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .hide(true)
+                .help("The kernel's list of mounts [default: /proc/self/mountinfo]"),
+        );
     let demo = Command::new("demo")
         .about(
             "Show the agent at work on simulated hardware, under the real kubelet device manager",
@@ -90,6 +107,7 @@ pub(super) fn command() -> Command {
         .subcommand(audit)
         .subcommand(store)
         .subcommand(config)
+        .subcommand(layered(doctor, true))
         .subcommand(demo)
 }
 

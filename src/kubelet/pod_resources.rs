@@ -22,7 +22,7 @@ use crate::domain::time::BootTime;
 use crate::ports::CensusError;
 
 /// Largest answer; a full node's is some hundred KiB.
-const ANSWER_MAX_BYTES: usize = 16 << 20;
+pub(super) const ANSWER_MAX_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
 pub(super) struct PodResources {

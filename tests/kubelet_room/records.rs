@@ -33,7 +33,8 @@ mod api {
 use api::pod_resources_lister_server::{PodResourcesLister, PodResourcesListerServer};
 use api::{
     AllocatableResourcesRequest, AllocatableResourcesResponse, ContainerDevices,
-    ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse, PodResources,
+    ContainerResources, GetPodResourcesRequest, GetPodResourcesResponse, ListPodResourcesRequest,
+    ListPodResourcesResponse, PodResources,
 };
 
 type Answer = Arc<Mutex<Result<ListPodResourcesResponse, Status>>>;
@@ -54,6 +55,13 @@ impl PodResourcesLister for Lister {
         _: Request<AllocatableResourcesRequest>,
     ) -> Result<Response<AllocatableResourcesResponse>, Status> {
         Ok(Response::new(AllocatableResourcesResponse::default()))
+    }
+
+    async fn get(
+        &self,
+        _: Request<GetPodResourcesRequest>,
+    ) -> Result<Response<GetPodResourcesResponse>, Status> {
+        Err(Status::unknown("pod not found"))
     }
 }
 
