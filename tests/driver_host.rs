@@ -49,13 +49,6 @@ use tokio::time::{Instant, timeout};
 /// Far more than any healthy step takes, so that a slow machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the simulated library lacks.
-const NOT_SIMULATED: [&str; 3] = [
-    "dcmi_get_device_info",
-    "dcmi_get_multi_die_policy",
-    "dcmi_set_multi_die_policy",
-];
-
 struct Node {
     driver: DriverHost,
     notices: mpsc::Receiver<HardwareNotice>,

@@ -102,6 +102,21 @@ pub(crate) fn library() -> PathBuf {
     artefact("libdcmi.so")
 }
 
+/// The same library as an old driver has it, without the newer functions.
+pub(crate) fn old_library() -> PathBuf {
+    artefact("libdcmi_old.so")
+}
+
+/// Names of the built-in profiles.
+pub(crate) fn profiles() -> Vec<String> {
+    let printed = Command::new(artefact("ascend-sim"))
+        .arg("profiles")
+        .output()
+        .expect("ascend-sim prints its profiles");
+    let text = String::from_utf8(printed.stdout).expect("names in UTF-8");
+    text.lines().map(str::to_owned).collect()
+}
+
 fn artefact(name: &str) -> PathBuf {
     let agent = Path::new(env!("CARGO_BIN_EXE_ascend-agent"));
     let path = agent.with_file_name(name);
@@ -116,5 +131,6 @@ fn artefact(name: &str) -> PathBuf {
 // Each test file uses some of these; naming all keeps the compiler from calling the rest dead.
 const _: fn() = || {
     let _ = (Sim::start, Sim::start_changed, Sim::ctl, library);
+    let _ = (old_library, profiles);
     let _ = (Sim::socket, Sim::sysfs, Sim::environment);
 };

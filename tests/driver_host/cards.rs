@@ -324,3 +324,60 @@ async fn a_super_pod_answer_too_short_for_the_type_is_no_answer() {
         assert_eq!(inventory.chips[1].super_pod_type, kind, "{bytes} bytes");
     }
 }
+
+#[tokio::test]
+async fn every_simulated_machine_with_several_chips_on_a_card_is_read_whole() {
+    for (profile, cards, devices, mainboard, product) in [
+        ("a3-8x2", 8, 2, Some(0x15), Product::AtlasA3),
+        ("a3-8x2-arm", 8, 2, Some(0x1C), Product::AtlasA3),
+        ("310p-duo-2x2", 2, 2, None, Product::Atlas300IDuo),
+        ("310-1x4", 1, 4, None, Product::Ascend310),
+    ] {
+        let sim = Sim::start(profile);
+        let inventory = start(&sim).inventory().await;
+        assert!(inventory.is_complete(), "{:?}", inventory.problems);
+        assert_eq!(inventory.cards_counted, cards, "{profile}");
+        let chips = usize::try_from(cards).unwrap() * devices;
+        assert_eq!(places(&inventory).len(), chips, "{profile}");
+        for chip in &inventory.chips {
+            assert_eq!(chip.mainboard_id, mainboard, "{profile}");
+            assert_eq!(chip.product, product, "{profile}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_kind_of_super_pod_is_read_of_a3_and_a5_chips_and_says_more_than_the_mainboard() {
+    for (profile, changes, kind, product) in [
+        ("a3-8x2", &[][..], 0, Product::AtlasA3),
+        ("a5-8x1", &[][..], 0, Product::AtlasA5),
+        ("a5-8x1", &[("kind = 0", "kind = 6")], 6, Product::Atlas350),
+        ("a5-350-4x1", &[], 5, Product::Atlas350),
+        (
+            "a5-350-4x1",
+            &[("kind = 5", "kind = 2")],
+            2,
+            Product::AtlasA5,
+        ),
+    ] {
+        let sim = Sim::start_changed(profile, changes);
+        let inventory = start(&sim).inventory().await;
+        assert!(inventory.is_complete(), "{:?}", inventory.problems);
+        for chip in &inventory.chips {
+            assert_eq!(chip.super_pod_type, Some(kind), "{profile}");
+            assert_eq!(chip.product, product, "{profile} {kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_the_super_pod_cannot_be_read_the_mainboard_decides() {
+    let sim = Sim::start("a5-350-4x1");
+    sim.ctl(&["return-code", "dcmiv2_get_device_info", "-8002"]);
+    let inventory = start(&sim).inventory().await;
+    assert!(inventory.is_complete(), "{:?}", inventory.problems);
+    for chip in &inventory.chips {
+        assert_eq!(chip.super_pod_type, None);
+        assert_eq!(chip.product, Product::Atlas350);
+    }
+}

@@ -112,12 +112,26 @@ async fn a_die_policy_call_ends_with_its_host() {
 #[tokio::test]
 async fn a_library_without_the_die_policy_is_named() {
     let sim = Sim::start("910b3-8x1");
-    let node = start(&sim);
+    let dir = tempfile::tempdir().unwrap();
+    let older = library_without(dir.path(), &["dcmi_set_multi_die_policy"]);
+    let node = start_with(&sim, |config| config.trusted_library = Some(older));
     node.inventory().await;
     let refused = node.driver.set_die_policy(DiePolicy::Union).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
         "multi-die policy: the driver library lacks dcmi_set_multi_die_policy; \
          a newer driver may have it"
+    );
+}
+
+#[tokio::test]
+async fn a_driver_of_other_chips_refuses_a_die_policy() {
+    let sim = Sim::start("910b3-8x1");
+    let node = start(&sim);
+    node.inventory().await;
+    let refused = node.driver.set_die_policy(DiePolicy::Union).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "multi-die policy: dcmi_set_multi_die_policy returned -8255 (not supported)"
     );
 }

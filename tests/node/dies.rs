@@ -1,28 +1,30 @@
-//! A3: two dies on a card.
+//! A3: two dies on a card, and the driver's policy for them.
 
-use std::fs;
-use std::path::Path;
+use std::time::Duration;
 
-use super::testbed::{Node, PATIENCE, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::driver::driver_host;
+use super::testbed::{Node, PATIENCE, always, eventually};
+
+const SET: &str = "dcmi_set_multi_die_policy";
 
 /// Sixteen dies on eight cards.
 fn a3() -> Node {
-    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("sim/profiles/910b3-8x1.toml");
-    let mut text = fs::read_to_string(built_in).expect("a profile");
-    for (from, to) in [
-        ("count = 8", "count = 16"),
-        ("devices_per_card = 1", "devices_per_card = 2"),
-        ("chip_name = \"910B3\"", "chip_name = \"Ascend910\""),
-        ("board_id = 0x32", "board_id = 0xB1"),
-    ] {
-        assert!(text.contains(from), "{from}");
-        text = text.replace(from, to);
-    }
-    let file = tempfile::Builder::new().suffix(".toml").tempfile();
-    let file = file.expect("a file");
-    fs::write(file.path(), text).expect("a profile");
-    let profile = file.path().to_str().expect("plain text");
-    Node::of(profile).flag("device-wait-seconds", "1")
+    Node::of("a3-8x2").flag("device-wait-seconds", "1")
+}
+
+/// The simulator's word.
+fn policy(node: &Node) -> Value {
+    let status: Value = serde_json::from_str(&node.sim(&["status", "--json"])).expect("JSON");
+    status["multi_die_policy"].clone()
+}
+
+fn kill_driver_host(node: &Node) {
+    let host = driver_host(node).expect("a driver host");
+    let host = i32::try_from(host).ok().and_then(Pid::from_raw);
+    kill_process(host.expect("a process id"), Signal::KILL).expect("killed");
 }
 
 #[test]
@@ -103,4 +105,63 @@ impl FaultyDie {
                 .to_owned(),
         }
     }
+}
+
+#[test]
+fn d11_single_die_mode_sets_the_independent_policy_once_under_each_driver_host() {
+    let mut node = a3().flag("single-die-mode", "true").ready(16);
+    eventually("the policy is set", PATIENCE, || {
+        (policy(&node) == 1).then_some(())
+    });
+    node.sampled(3);
+    assert_eq!(node.calls_of(SET), 1);
+    kill_driver_host(&node);
+    eventually("the next host is told too", PATIENCE, || {
+        (node.calls_of(SET) == 2).then_some(())
+    });
+    node.stage.signal_agent(Signal::TERM).expect("the agent");
+    eventually("the agent ends", PATIENCE, || node.stage.agent_ended());
+    node = node.flag("single-die-mode", "false");
+    node.start_agent();
+    eventually("the default is the union of both dies", PATIENCE, || {
+        (policy(&node) == 0).then_some(())
+    });
+}
+
+#[test]
+fn d11_a_refused_policy_is_a_warning_with_its_code_and_every_die_is_offered() {
+    let node = a3().flag("single-die-mode", "true");
+    node.sim(&["return-code", SET, "-8002"]);
+    let node = node.ready(16);
+    let log = eventually("the warning", PATIENCE, || {
+        let log = node.stage.log_text("agent.log");
+        log.contains("single_die_mode stays without effect")
+            .then_some(log)
+    });
+    let line = log
+        .lines()
+        .find(|line| line.contains("single_die_mode stays"))
+        .expect("a line");
+    assert!(line.contains("WARN") && line.contains("-8002"), "{line}");
+    assert_eq!(node.allocatable_ids().len(), 16);
+}
+
+#[test]
+fn d11_single_die_mode_on_other_chips_is_said_once_to_do_nothing() {
+    let node = Node::of("910b3-8x1")
+        .flag("single-die-mode", "true")
+        .ready(8);
+    let inits = node.calls_of("dcmi_init");
+    kill_driver_host(&node);
+    eventually("a new driver host", PATIENCE, || {
+        (node.calls_of("dcmi_init") > inits).then_some(())
+    });
+    node.sampled(3);
+    let told = || {
+        let log = node.stage.log_text("agent.log");
+        log.matches("single_die_mode has no effect").count()
+    };
+    eventually("the word", PATIENCE, || (told() == 1).then_some(()));
+    always("once only", Duration::from_millis(500), || told() == 1);
+    assert_eq!(node.calls_of(SET), 0);
 }

@@ -259,7 +259,7 @@ fn ff03_a_driver_upgrade_below_the_agent_takes_the_chips_out_and_back() {
 }
 
 /// The process that is attached to the simulated driver.
-fn driver_host(node: &Node) -> Option<u64> {
+pub(crate) fn driver_host(node: &Node) -> Option<u64> {
     let calls = node.calls();
     let processes = calls["processes"].as_array()?;
     let attached = processes
