@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::config::{Config, DeliveryChoice};
+use crate::config::Config;
+use crate::injection::DeliveryChoice;
 
 use super::finding::Finding;
 
