@@ -6,6 +6,7 @@
 //! commit to the disk; the price of the alternatives is that nobody could say which state is true.
 
 mod command;
+mod delivery;
 mod die_policy;
 mod front;
 mod host_paths;

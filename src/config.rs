@@ -17,4 +17,4 @@ pub use reference::reference;
 pub use sources::{
     ConfigError, DEFAULT_FILE, Environment, Layered, ProcessEnvironment, Setting, Source,
 };
-pub use validated::{Config, DeliveryChoice, LogFormat};
+pub use validated::{Config, LogFormat};

@@ -12,6 +12,7 @@ pub mod config;
 pub mod dcmi;
 pub mod domain;
 pub mod driver;
+pub mod files;
 pub mod health;
 pub mod injection;
 pub mod kubelet;

@@ -1,32 +1,25 @@
 //! Which paths exist on the host.
 
 use std::fs;
-use std::path::Path;
 
-use crate::injection::HostPaths;
+use crate::injection::{FolderLook, HostPaths, Wanted};
 
-/// Entries read of one folder; a folder of device nodes has far fewer.
+/// Files taken of one folder; a folder of device nodes has far fewer.
 const FOLDER_ENTRIES_MAX: usize = 1024;
 
-/// Looks at each path; folders of device nodes are listed one level deep. A few `stat` calls on a
-/// memory file system, hence no thread of its own.
-pub(super) fn look(paths: &[String]) -> HostPaths {
+/// Looks at each path and into each folder. A few `stat` calls on a memory file system, and some more
+/// where the driver's files are mounted, hence no thread of its own.
+pub(super) fn look(wanted: &Wanted) -> HostPaths {
     let mut host = HostPaths::default();
-    for path in paths {
-        let Ok(meta) = fs::metadata(path) else {
-            continue;
-        };
-        host.present.insert(path.clone());
-        if meta.is_dir() {
-            list(path, &mut host);
+    for path in &wanted.paths {
+        if fs::metadata(path).is_ok() {
+            host.present.insert(path.clone());
         }
     }
+    for look in &wanted.folders {
+        list(look, &mut host);
+    }
     host
-}
-
-/// Whether a path exists.
-pub(super) fn exists(path: &str) -> bool {
-    fs::metadata(path).is_ok()
 }
 
 /// Nodes named `davinci` and a number.
@@ -45,14 +38,16 @@ pub(super) fn count_chip_nodes(dev: &str) -> usize {
         .count()
 }
 
-fn list(folder: &str, host: &mut HostPaths) {
-    let Ok(entries) = fs::read_dir(Path::new(folder)) else {
+fn list(look: &FolderLook, host: &mut HostPaths) {
+    let folder = &look.folder;
+    let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
-    for entry in entries.take(FOLDER_ENTRIES_MAX).flatten() {
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if let (Some(name), false) = (entry.file_name().to_str(), is_folder) {
-            host.present.insert(format!("{folder}/{name}"));
-        }
-    }
+    let files = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let wanted = look.prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
+        (wanted && !is_folder()).then(|| format!("{folder}/{name}"))
+    });
+    host.present.extend(files.take(FOLDER_ENTRIES_MAX));
 }

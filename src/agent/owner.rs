@@ -1,6 +1,7 @@
 //! The owner task: one state, one queue, one decision at a time.
 
 mod allocate;
+mod cdi;
 mod chips;
 mod durable;
 mod observe;
@@ -23,12 +24,13 @@ use crate::domain::kubelet_view::CheckpointVersion;
 use crate::domain::offer::Offer;
 use crate::domain::time::{BootTime, Stamp};
 use crate::health::{ChipHealth, HealthPolicy};
-use crate::injection::Delivery;
+use crate::injection::{InjectionError, NodeDelivery};
 use crate::ledger::{ChipVerdict, Ledger};
 use crate::offering::{ChipRefused, Offering};
 use crate::ports::{Clock, Ids, Journal, JournalError, KubeletRecords, StoredState};
 
 use super::command::{AllocateReply, Command, DriverTrouble};
+use super::delivery::node_delivery;
 pub(super) use durable::StoreState;
 
 /// Pause between two looks at what time alone changes: a failing store, a silent driver.
@@ -42,16 +44,13 @@ pub(super) struct OwnerSettings {
     pub(super) owner_proof: Duration,
     pub(super) driver_grace: Duration,
     pub(super) driver_init: Duration,
-    pub(super) delivery: Delivery,
-    pub(super) driver_mounts: bool,
-    pub(super) dev_dir: String,
-    pub(super) host_dev_dir: String,
-    pub(super) hccl_topo_file: Option<String>,
+    pub(super) delivery: NodeDelivery,
+    pub(super) cdi_dir: PathBuf,
     pub(super) state_dir: Option<PathBuf>,
 }
 
 impl OwnerSettings {
-    pub(super) fn of(config: &Config, delivery: Delivery) -> Self {
+    pub(super) fn of(config: &Config) -> Self {
         Self {
             offering: config.offering.clone(),
             policy: HealthPolicy {
@@ -61,11 +60,8 @@ impl OwnerSettings {
             owner_proof: config.owner_proof,
             driver_grace: config.driver_grace,
             driver_init: config.driver_init,
-            delivery,
-            driver_mounts: config.driver_mounts,
-            dev_dir: config.dev_dir.clone(),
-            host_dev_dir: config.host_dev_dir.clone(),
-            hccl_topo_file: config.hccl_topo_file.clone(),
+            delivery: node_delivery(config),
+            cdi_dir: config.cdi_dir.clone(),
             state_dir: config.state_dir.clone(),
         }
     }
@@ -93,8 +89,10 @@ pub(super) struct Owner<J, R, C, I> {
     health: BTreeMap<DieId, ChipHealth>,
     logic_to_die: BTreeMap<LogicId, DieId>,
     occupied: BTreeSet<DieId>,
-    /// Chips whose containers would lack a device node, with the path.
-    nodeless: BTreeMap<DieId, String>,
+    /// Chips whose containers would lack device nodes.
+    nodeless: BTreeMap<DieId, InjectionError>,
+    /// The CDI spec, where containers get their chips by name.
+    cdi: Option<cdi::SpecState>,
     inventory: Option<Inventory>,
     driver_trouble: Option<(DriverTrouble, BootTime)>,
     started: Stamp,
@@ -127,6 +125,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         outlets: Outlets,
     ) -> Self {
         let started = clock.now();
+        let cdi = cdi::SpecState::of(&settings);
         Self {
             settings,
             journal,
@@ -138,6 +137,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             logic_to_die: BTreeMap::new(),
             occupied: BTreeSet::new(),
             nodeless: BTreeMap::new(),
+            cdi,
             inventory: None,
             driver_trouble: None,
             started,
@@ -159,6 +159,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     /// Loads the journal, then serves commands until told to stop or until every sender is gone.
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         self.load().await;
+        self.refresh_cdi().await;
         self.publish();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -244,6 +245,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     async fn tick(&mut self) {
         self.retry_store().await;
         self.judge_silent_driver().await;
+        self.refresh_cdi().await;
     }
 
     fn now(&self) -> BootTime {
@@ -258,26 +260,30 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         match self.health.get(&die) {
             Some(health) if health.is_healthy() => match self.nodeless.get(&die) {
                 None => ChipVerdict::Healthy,
-                Some(path) => ChipVerdict::Unhealthy(format!("device node {path} does not exist")),
+                Some(missing) => ChipVerdict::Unhealthy(missing.to_string()),
             },
             Some(health) => ChipVerdict::Unhealthy(health.reason().to_owned()),
             None => ChipVerdict::Unhealthy("its health was not read yet".to_owned()),
         }
     }
 
-    /// Publishes the list when it differs from the last one. While the store refuses writes, free
-    /// ids are withheld: granting them would surely fail, and each failure costs a pod.
+    /// Publishes the list when it differs from the last one. While the store refuses writes
+    /// or the CDI spec is not in its place, free ids are withheld: granting them would surely fail, and each failure costs a pod.
     fn publish(&mut self) {
         for (die, why) in self.ledger.freeze_violations() {
             tracing::error!(%die, why, "ledger invariant broken: this chip is withheld, nothing is repaired");
         }
         let mut resources = self.ledger.offer(|die| self.verdict(die));
-        if let Some(cause) = self.store.trouble() {
+        let trouble = self.store.trouble();
+        let cause = trouble
+            .map(|cause| format!("the allocation store refuses writes: {cause}"))
+            .or_else(|| self.cdi_trouble().map(str::to_owned));
+        if let Some(cause) = cause {
             for (resource, devices) in &mut resources {
                 for device in devices {
                     if device.healthy && self.ledger.holder(resource, &device.id).is_none() {
                         device.healthy = false;
-                        device.reason = format!("the allocation store refuses writes: {cause}");
+                        device.reason.clone_from(&cause);
                     }
                 }
             }

@@ -17,11 +17,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::admin::{self, AdminError};
 use crate::clock::{RandomIds, SystemClock};
-use crate::config::{Config, DeliveryChoice};
+use crate::config::Config;
 use crate::domain::chip::DiePolicy;
 use crate::domain::offer::Offer;
 use crate::driver::client::{DriverConfig, DriverHost};
-use crate::injection::Delivery;
 use crate::kubelet::{
     KubeletActivity, KubeletConfig, KubeletParts, KubeletStatus, RecordsReader, serve,
 };
@@ -30,6 +29,7 @@ use crate::ports::{Clock, Ids};
 use crate::store::{OpenError, Settings, Store, open_waiting};
 
 use super::command::{COMMAND_QUEUE, Command};
+use super::delivery::tell_delivery;
 use super::front::Front;
 use super::late_store::{LateStore, open_failure};
 use super::owner::{Outlets, Owner, OwnerSettings, StoreState};
@@ -45,9 +45,6 @@ const DRIVER_FIRST: Duration = Duration::from_secs(20);
 
 /// Bound of the whole drain; kubelet's part has 5 s of its own.
 const DRAIN: Duration = Duration::from_secs(10);
-
-/// The topology file of an eight-chip server on A5.
-const A5_SERVER_TOPOLOGY: &str = "/usr/local/Ascend/driver/topo/950/atlas_850_1.json";
 
 /// Why the agent could not start.
 #[derive(Debug, thiserror::Error)]
@@ -97,11 +94,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let tracker = TaskTracker::new();
     let (reregister, reregister_asked) = mpsc::channel(1);
     follow_signals(&tracker, &cancel, reregister)?;
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        "ascend-agent starts; it serves kubelet 1.26 and newer"
-    );
-
+    announce(&config);
     let opened = open_store(&config, &clock, &cancel).await;
     let (journal, state) = match opened {
         Ok(opened) => opened,
@@ -127,7 +120,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let (commands, queue) = mpsc::channel(COMMAND_QUEUE);
     let (status, status_seen) = watch::channel(KubeletStatus::default());
     let owner = Owner::new(
-        settings(&config),
+        OwnerSettings::of(&config),
         Arc::clone(&journal),
         Arc::clone(&records),
         Arc::clone(&clock),
@@ -221,6 +214,14 @@ fn start_driver(
     Ok(driver)
 }
 
+fn announce(config: &Config) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        "ascend-agent starts; it serves kubelet 1.26 and newer"
+    );
+    tell_delivery(config);
+}
+
 /// The way back: no more driver, a last record, the store closed, every task ended. True when the owner
 /// broke.
 async fn drain(
@@ -248,24 +249,6 @@ async fn drain(
         tracing::warn!(within = ?DRAIN, "not everything ended in time");
     }
     broke
-}
-
-fn settings(config: &Config) -> OwnerSettings {
-    let delivery = match config.delivery {
-        DeliveryChoice::DockerRuntime => Delivery::DockerRuntime,
-        DeliveryChoice::Auto if config.docker_runtime => Delivery::DockerRuntime,
-        DeliveryChoice::DeviceSpec | DeliveryChoice::Auto => Delivery::DeviceSpec,
-    };
-    tracing::info!(
-        ?delivery,
-        driver_mounts = config.driver_mounts,
-        "how chips reach containers"
-    );
-    let mut settings = OwnerSettings::of(config, delivery);
-    settings
-        .hccl_topo_file
-        .get_or_insert_with(|| A5_SERVER_TOPOLOGY.to_owned());
-    settings
 }
 
 fn chip_pacing(config: &Config) -> ChipPacing {

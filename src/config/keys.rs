@@ -106,18 +106,42 @@ pub const KEYS: &[Key] = &[
     key(
         "delivery",
         "auto",
-        "how chips reach a container: auto, docker-runtime (variables) or devicespec (device nodes); \
-         auto is docker-runtime when ASCEND_DOCKER_RUNTIME is True, else devicespec",
+        "how chips reach a container: auto, docker-runtime (variables), devicespec (device nodes) or \
+         cdi (names that the runtime looks up); auto is docker-runtime when ASCEND_DOCKER_RUNTIME is \
+         True, except on Atlas 200I SoC A1 and in mixed insert, else devicespec",
     ),
     key(
         "driver_mounts",
         "false",
-        "with devicespec, also mount the driver's files that exist on the host, read-only",
+        "with devicespec or cdi, also mount the driver's files that exist on the host, read-only",
+    ),
+    key(
+        "install_type",
+        "center",
+        "which list of driver files driver_mounts takes: center, a200, a200isoc, a500, a200ia2 or \
+         a500a2",
+    ),
+    key(
+        "cdi_dir",
+        "/var/run/cdi",
+        "with cdi, the host's folder of generated CDI specs",
+    ),
+    key(
+        "cdi_kind",
+        "huawei.com/npu",
+        "with cdi, vendor and class of the names; not ascend.com/npu, which the vendor's own \
+         components write",
     ),
     key(
         "hccl_topo_file",
         "",
-        "A5 only: value of HCCL_TOPO_FILE_PATH; unset means the file of an eight-chip server",
+        "A5 only: value of HCCL_TOPO_FILE_PATH; unset means the file that the driver ships for the \
+         node's super-pod type, that of an eight-chip server where the type is unknown",
+    ),
+    key(
+        "compat_env",
+        "false",
+        "also set NPU_DEVICE_ID, the chip numbers as other device plugins name them",
     ),
     key(
         "single_die_mode",

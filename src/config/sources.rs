@@ -69,7 +69,7 @@ pub struct Setting {
     pub source: Source,
 }
 
-/// All settings, one per key, and the two variables that belong to others.
+/// All settings, one per key, and the variables that belong to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layered {
     settings: BTreeMap<&'static str, Setting>,
@@ -77,6 +77,8 @@ pub struct Layered {
     pub ld_library_path: Option<String>,
     /// True when Ascend Docker Runtime marked our own container.
     pub docker_runtime: bool,
+    /// `ASCEND_VISIBLE_DEVICES` of our own container, whoever set it.
+    pub visible_devices: Option<String>,
 }
 
 /// What is wrong with the configuration.
@@ -191,6 +193,7 @@ impl Layered {
                 .collect(),
             ld_library_path: None,
             docker_runtime: false,
+            visible_devices: None,
         };
         layered.read_file(file)?;
         layered.read_environment(environment)?;
@@ -289,6 +292,9 @@ impl Layered {
             match name {
                 "LD_LIBRARY_PATH" => self.ld_library_path = Some(text()?),
                 "ASCEND_DOCKER_RUNTIME" => self.docker_runtime = text()? == "True",
+                "ASCEND_VISIBLE_DEVICES" => {
+                    self.visible_devices = Some(value.to_string_lossy().into_owned());
+                }
                 _ => {
                     let Some(written) = name.strip_prefix(VARIABLE_PREFIX) else {
                         continue;

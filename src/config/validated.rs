@@ -4,22 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::ids::ResourceName;
+use crate::injection::{CdiKind, DeliveryChoice, InstallType};
 use crate::offering::{Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
 use super::names::read_names;
 use super::sources::{ConfigError, Layered, Setting};
-
-/// How chips reach containers, as configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryChoice {
-    /// By what our own container was marked with.
-    Auto,
-    /// Ascend Docker Runtime.
-    DockerRuntime,
-    /// Device nodes.
-    DeviceSpec,
-}
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +45,18 @@ pub struct Config {
     pub delivery: DeliveryChoice,
     /// Driver files for containers.
     pub driver_mounts: bool,
+    /// List of driver files.
+    pub install_type: InstallType,
+    /// Folder of CDI specs.
+    pub cdi_dir: PathBuf,
+    /// Kind of CDI names.
+    pub cdi_kind: CdiKind,
     /// A5 topology file.
     pub hccl_topo_file: Option<String>,
     /// Whether each die of an A3 card stands for itself.
     pub single_die_mode: bool,
+    /// Variables of other device plugins.
+    pub compat_env: bool,
     /// All-cards wait.
     pub device_wait: Duration,
     /// Health sampling period.
@@ -83,6 +81,8 @@ pub struct Config {
     pub ld_library_path: Option<String>,
     /// Whether Ascend Docker Runtime marked our container.
     pub docker_runtime: bool,
+    /// `ASCEND_VISIBLE_DEVICES` of our own container.
+    pub visible_devices: Option<String>,
 }
 
 impl Config {
@@ -113,11 +113,26 @@ impl Config {
                     ("auto", DeliveryChoice::Auto),
                     ("docker-runtime", DeliveryChoice::DockerRuntime),
                     ("devicespec", DeliveryChoice::DeviceSpec),
+                    ("cdi", DeliveryChoice::Cdi),
                 ],
             )?,
             driver_mounts: read.choice("driver_mounts", &[("true", true), ("false", false)])?,
+            install_type: read.choice(
+                "install_type",
+                &[
+                    ("center", InstallType::Center),
+                    ("a200", InstallType::A200),
+                    ("a200isoc", InstallType::A200ISoc),
+                    ("a500", InstallType::A500),
+                    ("a200ia2", InstallType::A200IA2),
+                    ("a500a2", InstallType::A500A2),
+                ],
+            )?,
+            cdi_dir: read.absolute("cdi_dir")?,
+            cdi_kind: read.kind("cdi_kind")?,
             hccl_topo_file: read.optional("hccl_topo_file", Reader::folder)?,
             single_die_mode: read.choice("single_die_mode", &[("true", true), ("false", false)])?,
+            compat_env: read.choice("compat_env", &[("true", true), ("false", false)])?,
             device_wait: seconds("device_wait_seconds", 0, 3600)?,
             health_poll: millis("health_poll_ms", 100, 60_000)?,
             hold_down: seconds("hold_down_seconds", 0, 86_400)?,
@@ -142,6 +157,7 @@ impl Config {
             )?,
             ld_library_path: layered.ld_library_path.clone(),
             docker_runtime: layered.docker_runtime,
+            visible_devices: layered.visible_devices.clone(),
         })
     }
 }
@@ -224,6 +240,11 @@ impl Reader<'_> {
         Ok(Offering::new(domain, mode, names)?)
     }
 
+    fn kind(&self, key: &'static str) -> Result<CdiKind, ConfigError> {
+        CdiKind::parse(&self.setting(key).value)
+            .map_err(|cause| self.refuse(key, cause.to_string()))
+    }
+
     fn optional<T>(
         &self,
         key: &'static str,
@@ -283,7 +304,10 @@ mod tests {
             ("health_poll_ms", "5", "from 100 to 60000"),
             ("health_poll_ms", "fast", "from 100 to 60000"),
             ("state_dir", "relative", "absolute path"),
-            ("delivery", "cdi", "one of auto"),
+            ("delivery", "device", "one of auto"),
+            ("install_type", "a300", "a200isoc"),
+            ("cdi_kind", "npu", "vendor/class"),
+            ("cdi_kind", "ascend.com/npu", "own components"),
             ("driver_mounts", "yes", "one of true, false"),
             ("resource_domain", "Huawei.com", "DNS subdomain"),
             (

@@ -47,6 +47,10 @@ number_id! {
     ShareSlot(u16)
 }
 number_id! {
+    /// The N of `/dev/vdavinciN`: a vNPU, whose number is unique on its node.
+    VdevId(u32)
+}
+number_id! {
     /// Position of a durable commit; orders everything, because clocks jump.
     CommitSequence(u64)
 }

@@ -61,6 +61,8 @@ pub struct Injection {
     pub devices: Vec<DeviceNode>,
     /// Mounts in order.
     pub mounts: Vec<BindMount>,
+    /// Qualified CDI names in order; the runtime adds what its spec says.
+    pub cdi_devices: Vec<String>,
 }
 
 /// Why a request was not granted. A refusal is an answer, not a failure of the agent. Its text reaches

@@ -112,6 +112,22 @@ impl Product {
             }
         }
     }
+
+    /// The family that the product belongs to.
+    #[must_use]
+    pub fn family(self) -> ChipFamily {
+        match self {
+            Self::Ascend310 => ChipFamily::Ascend310,
+            Self::Ascend310B => ChipFamily::Ascend310B,
+            Self::Ascend310P | Self::Atlas300IDuo | Self::Atlas200ISocA1 => ChipFamily::Ascend310P,
+            Self::Ascend910 => ChipFamily::Ascend910,
+            Self::Ascend910B | Self::Ascend910BUnlinked | Self::AtlasA2Box16 => {
+                ChipFamily::Ascend910B
+            }
+            Self::AtlasA3 => ChipFamily::Ascend910A3,
+            Self::AtlasA5 | Self::Atlas350 => ChipFamily::Ascend950,
+        }
+    }
 }
 
 impl fmt::Display for Product {

@@ -146,7 +146,11 @@ pub(super) fn container_answer(injection: Injection) -> wire::ContainerAllocateR
             })
             .collect(),
         annotations: std::iter::empty().collect(),
-        cdi_devices: Vec::new(),
+        cdi_devices: injection
+            .cdi_devices
+            .into_iter()
+            .map(|name| wire::CdiDevice { name })
+            .collect(),
     }
 }
 

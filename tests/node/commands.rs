@@ -279,7 +279,7 @@ fn config_check_and_show_name_every_value_its_source_and_the_mistake() {
         ("hold_down_second = 1", "hold_down_seconds"),
         ("hold_down_seconds = -1", "0 to 86400"),
         ("state_dir = \"here\"", "absolute"),
-        ("delivery = \"cdi\"", "devicespec"),
+        ("delivery = \"nodes\"", "devicespec"),
         ("state_dir = [", "TOML"),
         ("resource_domain = \"not a domain\"", "resource_domain"),
     ] {

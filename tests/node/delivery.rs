@@ -4,113 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use ascend_agent::domain::family::ChipFamily;
-use ascend_agent::domain::ids::{LogicId, PhyId};
-use ascend_agent::injection::{Delivery, HostPaths, InjectionRequest, inject};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plugin::{Answer, allocate};
 use super::pod::pod;
 use super::testbed::{Node, programs};
-
-#[derive(Deserialize)]
-struct Vectors {
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    family: String,
-    delivery: String,
-    driver_mounts: bool,
-    hccl_topo_file: Option<String>,
-    chips: Vec<(u32, u32)>,
-    host: Vec<String>,
-    #[serde(default)]
-    envs: BTreeMap<String, String>,
-    #[serde(default)]
-    nodes: Vec<String>,
-    #[serde(default)]
-    mounts: Vec<String>,
-    error: Option<String>,
-}
-
-#[test]
-fn every_vector_of_a_whole_chip_answer_holds() {
-    let text = include_str!("../vectors/injection.json");
-    let vectors: Vectors = serde_json::from_str(text).expect("vectors");
-    for case in vectors.cases {
-        check(&case);
-    }
-}
-
-fn check(case: &Case) {
-    let chips: Vec<(PhyId, LogicId)> = case
-        .chips
-        .iter()
-        .map(|(phy, logic)| (PhyId(*phy), LogicId(*logic)))
-        .collect();
-    let request = InjectionRequest {
-        family: match case.family.as_str() {
-            "910B" => ChipFamily::Ascend910B,
-            "310B" => ChipFamily::Ascend310B,
-            "310P" => ChipFamily::Ascend310P,
-            "A5" => ChipFamily::Ascend950,
-            other => panic!("unknown family {other}"),
-        },
-        chips: &chips,
-        delivery: match case.delivery.as_str() {
-            "docker-runtime" => Delivery::DockerRuntime,
-            "devicespec" => Delivery::DeviceSpec,
-            other => panic!("unknown delivery {other}"),
-        },
-        dev: "/dev",
-        host_dev: "/dev",
-        driver_mounts: case.driver_mounts,
-        hccl_topo_file: case.hccl_topo_file.as_deref(),
-    };
-    let host = HostPaths {
-        present: case.host.iter().cloned().collect(),
-    };
-    let answer = match (inject(&request, &host), &case.error) {
-        (Ok(answer), None) => answer,
-        (Err(error), Some(expected)) => {
-            assert!(
-                error.to_string().starts_with(expected),
-                "{}: {error}",
-                case.name
-            );
-            return;
-        }
-        (answer, _) => panic!("{}: {answer:?}", case.name),
-    };
-    assert_eq!(answer.envs, case.envs, "{}", case.name);
-    let nodes: Vec<&String> = answer.devices.iter().map(|node| &node.host_path).collect();
-    assert_eq!(
-        nodes,
-        case.nodes.iter().collect::<Vec<_>>(),
-        "{}",
-        case.name
-    );
-    for node in &answer.devices {
-        assert_eq!(
-            (&node.container_path, node.permissions.as_str()),
-            (&node.host_path, "rw")
-        );
-    }
-    let mounts: Vec<&String> = answer.mounts.iter().map(|mount| &mount.host_path).collect();
-    assert_eq!(
-        mounts,
-        case.mounts.iter().collect::<Vec<_>>(),
-        "{}",
-        case.name
-    );
-    for mount in &answer.mounts {
-        assert!(mount.read_only && mount.container_path == mount.host_path);
-    }
-}
 
 /// Nodes as kubelet hands them to the runtime.
 fn nodes(node: &Node, names: &[&str]) -> Value {

@@ -7,7 +7,7 @@ use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{LogicId, PhyId, PluginDeviceId, ResourceName};
 use crate::domain::offer::{Injection, Refusal};
 use crate::domain::time::BootTime;
-use crate::injection::{InjectionRequest, candidates, inject};
+use crate::injection::{Assigned, InjectionRequest, inject};
 use crate::ledger::{Asked, Decision, GrantPlan};
 use crate::offering::{FreeShare, spread};
 use crate::ports::{Batch, CensusError, Clock, Ids, Journal, KubeletRecords};
@@ -98,43 +98,35 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
     }
 
     fn injection(&self, plan: &GrantPlan) -> Result<Injection, Refusal> {
+        if let Some(trouble) = self.cdi_trouble() {
+            return Err(Refusal::Injection(trouble.to_owned()));
+        }
         let mut chips: Vec<(PhyId, LogicId)> = Vec::with_capacity(plan.steps.len());
-        let mut family = None;
+        let mut kind = None;
         for step in &plan.steps {
             let Some(entry) = self.ledger.chips().get(&step.die) else {
                 return Err(Refusal::UnknownDevice {
                     id: step.id.to_string(),
                 });
             };
-            family = Some(entry.chip.family);
-            // Several shares of one chip bring it once.
-            let chip = (entry.chip.phy, entry.chip.logic);
-            if !chips.contains(&chip) {
-                chips.push(chip);
-            }
+            let chip = &entry.chip;
+            kind.get_or_insert((chip.product, chip.super_pod_type));
+            chips.push((chip.phy, chip.logic));
         }
-        let Some(family) = family else {
+        let Some((product, super_pod_type)) = kind else {
             return Err(Refusal::NotReady {
                 cause: "no chip is known yet".to_owned(),
             });
         };
-        let settings = &self.settings;
-        let paths = candidates(
-            family,
-            &settings.dev_dir,
-            chips.iter().map(|(phy, _)| *phy),
-            settings.driver_mounts,
-        );
         let request = InjectionRequest {
-            family,
-            chips: &chips,
-            delivery: settings.delivery,
-            dev: &settings.dev_dir,
-            host_dev: &settings.host_dev_dir,
-            driver_mounts: settings.driver_mounts,
-            hccl_topo_file: settings.hccl_topo_file.as_deref(),
+            product,
+            super_pod_type,
+            assigned: Assigned::Chips(&chips),
+            node: &self.settings.delivery,
+            hccl_dir: None,
         };
-        inject(&request, &look(&paths)).map_err(|error| Refusal::Injection(error.to_string()))
+        inject(&request, &look(&request.wanted()))
+            .map_err(|error| Refusal::Injection(error.to_string()))
     }
 
     async fn refuse(

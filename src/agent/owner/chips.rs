@@ -7,12 +7,12 @@ use crate::domain::fault::FaultEvent;
 use crate::domain::history::HistoryEvent;
 use crate::domain::ids::{DieId, PhyId};
 use crate::health::Transition;
-use crate::injection::{Delivery, required_nodes};
+use crate::injection::{Delivery, InjectionError, missing_nodes, wanted_nodes};
 use crate::offering::ChipRefused;
 use crate::ports::{Batch, ChipRecord, Clock, Ids, Journal, KubeletRecords};
 
 use super::super::command::DriverTrouble;
-use super::super::host_paths::exists;
+use super::super::host_paths::look;
 use super::{Owner, TICK};
 
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
@@ -78,6 +78,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             })
             .collect();
         let history = events.into_iter().map(|event| (at, event)).collect();
+        self.refresh_cdi().await;
         // Facts about the hardware hold whether or not they could be written; a refusal is kept in
         // the store's state.
         let _ = self
@@ -139,27 +140,26 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             .send_if_modified(|sampled| !std::mem::replace(sampled, true));
     }
 
-    /// A chip that Allocate would refuse for want of its device node is not offered either. With Ascend
+    /// A chip that Allocate would refuse for want of a device node is not offered either. With Ascend
     /// Docker Runtime the runtime brings the nodes, and ours tell nothing.
     fn look_for_nodes(&mut self) {
-        if self.settings.delivery == Delivery::DockerRuntime {
-            return;
+        let delivery = &self.settings.delivery;
+        let mut nodeless: BTreeMap<DieId, InjectionError> = BTreeMap::new();
+        for entry in self.ledger.chips().values().filter(|entry| entry.present) {
+            let (product, phy) = (entry.chip.product, entry.chip.phy);
+            if delivery.of(product) == Delivery::DockerRuntime {
+                continue;
+            }
+            let host = look(&wanted_nodes(delivery, product, [phy]));
+            let paths = missing_nodes(delivery, product, phy, &host);
+            if !paths.is_empty() {
+                let missing = InjectionError::RequiredDeviceMissing { paths };
+                nodeless.insert(entry.chip.die, missing);
+            }
         }
-        let dev = &self.settings.dev_dir;
-        let nodeless: BTreeMap<DieId, String> = self
-            .ledger
-            .chips()
-            .values()
-            .filter(|entry| entry.present)
-            .filter_map(|entry| {
-                let paths = required_nodes(dev, entry.chip.phy);
-                let missing = paths.into_iter().find(|path| !exists(path))?;
-                Some((entry.chip.die, missing))
-            })
-            .collect();
         if nodeless != self.nodeless {
-            for path in nodeless.values() {
-                tracing::warn!(path, "a device node is missing: its chip is not offered");
+            for (die, missing) in &nodeless {
+                tracing::warn!(die_id = %die, %missing, "a chip is not offered");
             }
             self.nodeless = nodeless;
             self.publish();

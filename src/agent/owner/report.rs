@@ -37,6 +37,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 .iter()
                 .map(|line| format!("not offered: {line}")),
         );
+        if let Some(trouble) = self.cdi_trouble() {
+            shortcomings.push(format!("no chip is granted: {trouble}"));
+        }
         let chips = self.chip_statuses();
         if !chips.is_empty() && chips.iter().all(|chip| !chip.healthy) {
             shortcomings.push("no chip is healthy".to_owned());
