@@ -7,6 +7,9 @@
 #[path = "node/allocate.rs"]
 mod allocate;
 #[cfg(test)]
+#[path = "node/cdi.rs"]
+mod cdi;
+#[cfg(test)]
 #[path = "node/commands.rs"]
 mod commands;
 #[cfg(test)]
@@ -39,6 +42,9 @@ mod plugin;
 #[cfg(test)]
 #[path = "node/pod.rs"]
 mod pod;
+#[cfg(test)]
+#[path = "node/products.rs"]
+mod products;
 #[cfg(test)]
 #[path = "node/profiles.rs"]
 mod profiles;

@@ -1,17 +1,16 @@
 //! What a container is made with, per family and runtime.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
 use super::plugin::{Answer, allocate};
 use super::pod::pod;
-use super::testbed::{Node, programs};
+use super::products::{changed_profile, programs_with};
+use super::testbed::Node;
 
 /// Nodes as kubelet hands them to the runtime.
-fn nodes(node: &Node, names: &[&str]) -> Value {
+pub(crate) fn nodes(node: &Node, names: &[&str]) -> Value {
     let nodes: Vec<Value> = names
         .iter()
         .map(|name| {
@@ -25,7 +24,7 @@ fn nodes(node: &Node, names: &[&str]) -> Value {
     Value::Array(nodes)
 }
 
-fn answer_of(node: &Node, chips: u32) -> Value {
+pub(crate) fn answer_of(node: &Node, chips: u32) -> Value {
     let verdict = node.admit(&pod("pod", chips));
     assert!(verdict.is_admitted(), "{verdict:?}");
     verdict.container("main").json().clone()
@@ -134,17 +133,10 @@ fn with_docker_runtime_a_container_gets_variables_only() {
 
 #[test]
 fn with_docker_runtime_an_a5_container_gets_logic_ids() {
-    let built_in =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sim/profiles/a5-8x1.toml");
-    let profile = tempfile::Builder::new()
-        .suffix(".toml")
-        .tempfile()
-        .expect("a file");
-    let text = fs::read_to_string(built_in).expect("a profile");
-    let reversed = "numa_cpus = [\"0-47\", \"48-95\"]\nlogic = [7, 6, 5, 4, 3, 2, 1, 0]";
-    let text = text.replace("numa_cpus = [\"0-47\", \"48-95\"]", reversed);
-    assert!(text.contains("logic = "));
-    fs::write(profile.path(), text).expect("a profile");
+    let profile = changed_profile(
+        "a5-8x1",
+        &[("\nname =", "\nlogic = [7, 6, 5, 4, 3, 2, 1, 0]\nname =")],
+    );
     let node = Node::of(profile.path().to_str().expect("plain text"))
         .resource("huawei.com/npu")
         .flag("delivery", "docker-runtime")
@@ -166,15 +158,7 @@ fn with_docker_runtime_an_a5_container_gets_logic_ids() {
 #[test]
 fn docker_runtime_is_found_by_the_mark_in_our_own_environment() {
     let folder = tempfile::tempdir().expect("a folder");
-    let marked = folder.path().join("ascend-agent");
-    let mut programs = programs();
-    let script = format!(
-        "#!/bin/sh\nASCEND_DOCKER_RUNTIME=True exec '{}' \"$@\"\n",
-        programs.agent.display()
-    );
-    fs::write(&marked, script).expect("a script");
-    fs::set_permissions(&marked, fs::Permissions::from_mode(0o755)).expect("a program");
-    programs.agent = marked;
+    let programs = programs_with(folder.path(), "ASCEND_DOCKER_RUNTIME=True");
     let mut node = Node::with(programs, "910b3-8x1").ready(8);
     let found = allocate(&node, &["Ascend910-7", "Ascend910-4"]).expect("granted");
     let variables = |list: &str| {

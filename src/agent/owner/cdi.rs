@@ -11,7 +11,7 @@ use super::super::host_paths::look;
 use super::{Owner, OwnerSettings};
 
 /// Pause between two looks at a file that was right: somebody may remove it.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The file and whether it can be relied on.
 #[derive(Debug)]
