@@ -22,6 +22,10 @@ pub enum LogFormat {
 
 /// One run's configuration. Fields are those of the table of keys, in its units.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a key or a fact of its own"
+)]
 pub struct Config {
     /// `None` runs without durable state.
     pub state_dir: Option<PathBuf>,
