@@ -91,8 +91,8 @@ pub struct CheckpointEntry {
     pub resource: ResourceName,
     /// Ids, deduplicated over NUMA nodes.
     pub ids: BTreeSet<PluginDeviceId>,
-    /// Numbers N of the `/dev/davinciN` nodes in the cached answer; empty when the answer carries none
-    /// (Ascend Docker Runtime) or could not be read.
+    /// Numbers N of the chips in the cached answer, by its `/dev/davinciN` nodes or its CDI names that
+    /// end in `=N`; empty when it carries none (Ascend Docker Runtime) or could not be read.
     pub device_nodes: BTreeSet<PhyId>,
     /// `ASCEND_VISIBLE_DEVICES` of the cached answer, when it carries one.
     pub visible_devices: Option<String>,

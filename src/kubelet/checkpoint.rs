@@ -135,9 +135,11 @@ impl Entry {
         let answer = self.answer.as_deref().and_then(decode_answer);
         let (device_nodes, visible_devices) = answer.map_or_else(Default::default, |mut answer| {
             let nodes = answer.devices.iter();
+            let names = answer.cdi_devices.iter();
             (
                 nodes
                     .filter_map(|node| davinci_number(&node.host_path))
+                    .chain(names.filter_map(|device| cdi_number(&device.name)))
                     .collect(),
                 answer.envs.remove(VISIBLE_DEVICES),
             )
@@ -161,7 +163,16 @@ fn decode_answer(text: &str) -> Option<ContainerAllocateResponse> {
 /// The N of `<any directory>/davinciN`; `davinci_manager` and `vdavinciN` are not chips.
 fn davinci_number(host_path: &str) -> Option<PhyId> {
     let (_, name) = host_path.rsplit_once('/')?;
-    let digits = name.strip_prefix("davinci")?;
+    chip_number(name.strip_prefix("davinci")?)
+}
+
+/// The N of `<any kind>=N`; the name of a vNPU is no number.
+fn cdi_number(name: &str) -> Option<PhyId> {
+    let (_, device) = name.split_once('=')?;
+    chip_number(device)
+}
+
+fn chip_number(digits: &str) -> Option<PhyId> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -170,7 +181,7 @@ fn davinci_number(host_path: &str) -> Option<PhyId> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::deviceplugin::DeviceSpec;
+    use super::super::api::deviceplugin::{CdiDevice, DeviceSpec};
     use super::*;
 
     fn answer(nodes: &[&str], visible: Option<&str>) -> String {
@@ -227,6 +238,25 @@ mod tests {
             BTreeSet::from([PhyId(3), PhyId(12)])
         );
         assert_eq!(entries[0].visible_devices, None);
+    }
+
+    #[test]
+    fn reads_the_chips_of_a_cached_answer_with_cdi_names() {
+        let names = ["huawei.com/npu=3", "x/y=12", "huawei.com/npu=vnpu7", "z"];
+        let response = ContainerAllocateResponse {
+            cdi_devices: names
+                .map(|name| CdiDevice {
+                    name: name.to_owned(),
+                })
+                .into(),
+            ..ContainerAllocateResponse::default()
+        };
+        let cached = STANDARD.encode(response.encode_to_vec());
+        let entries = parse(&file("huawei.com/Ascend910", r#"["Ascend910-3"]"#, &cached)).unwrap();
+        assert_eq!(
+            entries[0].device_nodes,
+            BTreeSet::from([PhyId(3), PhyId(12)])
+        );
     }
 
     #[test]
