@@ -77,9 +77,10 @@ const NAMES_HEAD: &str = "
 ";
 
 const OTHERS: &str = "
-Two variables belong to others and are read as they are: `LD_LIBRARY_PATH` names the folders in which
+Three variables belong to others and are read as they are: `LD_LIBRARY_PATH` names the folders in which
 the driver library is looked for; `ASCEND_DOCKER_RUNTIME`, exactly `True`, is how Ascend Docker Runtime
-marks the agent's own container.
+marks the agent's own container; `ASCEND_VISIBLE_DEVICES` tells that this container was given a part of
+the chips, which the agent says at its start.
 
 ## Example file
 
