@@ -5,11 +5,12 @@ use crate::injection::{DeliveryChoice, NodeDelivery, VisibleDevices};
 
 /// The configured part of every answer.
 pub(super) fn node_delivery(config: &Config) -> NodeDelivery {
+    let mode = config.offering.mode();
     NodeDelivery {
         choice: config.delivery,
         docker_runtime: config.docker_runtime,
-        mixed_insert: false,
-        fusion_director: false,
+        mixed_insert: mode.mixed_insert,
+        fusion_director: mode.fusion_director,
         cdi_kind: config.cdi_kind.clone(),
         dev: config.dev_dir.clone(),
         host_dev: config.host_dev_dir.clone(),
@@ -24,7 +25,7 @@ pub(super) fn node_delivery(config: &Config) -> NodeDelivery {
 pub(super) fn tell_delivery(config: &Config) {
     let how = match config.delivery {
         DeliveryChoice::DockerRuntime => "variables for Ascend Docker Runtime",
-        DeliveryChoice::Auto if config.docker_runtime => {
+        DeliveryChoice::Auto if config.docker_runtime && !config.offering.mode().mixed_insert => {
             "variables for Ascend Docker Runtime, which marked the agent's container; device nodes on \
              Atlas 200I SoC A1"
         }

@@ -175,6 +175,12 @@ impl Offering {
         &self.domain
     }
 
+    /// How chips are offered, as configured.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// Every id of a chip, one for a whole chip.
     ///
     /// # Errors

@@ -1,12 +1,13 @@
 //! What a container is made with, per family and runtime.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::{Value, json};
 
 use super::plugin::{Answer, allocate};
 use super::pod::pod;
-use super::products::{changed_profile, programs_with};
+use super::products::programs_with;
 use super::testbed::Node;
 
 /// Nodes as kubelet hands them to the runtime.
@@ -133,10 +134,17 @@ fn with_docker_runtime_a_container_gets_variables_only() {
 
 #[test]
 fn with_docker_runtime_an_a5_container_gets_logic_ids() {
-    let profile = changed_profile(
-        "a5-8x1",
-        &[("\nname =", "\nlogic = [7, 6, 5, 4, 3, 2, 1, 0]\nname =")],
-    );
+    let built_in =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sim/profiles/a5-8x1.toml");
+    let profile = tempfile::Builder::new()
+        .suffix(".toml")
+        .tempfile()
+        .expect("a file");
+    let text = fs::read_to_string(built_in).expect("a profile");
+    let reversed = "numa_cpus = [\"0-47\", \"48-95\"]\nlogic = [7, 6, 5, 4, 3, 2, 1, 0]";
+    let text = text.replace("numa_cpus = [\"0-47\", \"48-95\"]", reversed);
+    assert!(text.contains("logic = "));
+    fs::write(profile.path(), text).expect("a profile");
     let node = Node::of(profile.path().to_str().expect("plain text"))
         .resource("huawei.com/npu")
         .flag("delivery", "docker-runtime")

@@ -11,11 +11,6 @@ use super::pod::pod;
 use super::stage::Programs;
 use super::testbed::{Node, PATIENCE, eventually, programs};
 
-const ASCEND310P: &str = "huawei.com/Ascend310P";
-
-/// The shared nodes of the built-in 310P profile.
-const SHARED: &str = r#"["davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist"]"#;
-
 const SOC_A1_NODES: [&str; 13] = [
     "davinci_manager",
     "vpc",
@@ -31,22 +26,6 @@ const SOC_A1_NODES: [&str; 13] = [
     "event_sched",
     "xsmem_dev",
 ];
-
-/// A built-in profile with some text replaced.
-pub(crate) fn changed_profile(name: &str, changes: &[(&str, &str)]) -> tempfile::NamedTempFile {
-    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("sim/profiles/{name}.toml"));
-    let mut text = fs::read_to_string(built_in).expect("a profile");
-    for (from, to) in changes {
-        assert!(text.contains(from), "{from:?} is not in profile {name}");
-        text = text.replacen(from, to, 1);
-    }
-    let file = tempfile::Builder::new()
-        .suffix(".toml")
-        .tempfile()
-        .expect("a file");
-    fs::write(file.path(), text).expect("a profile");
-    file
-}
 
 /// The programs, the agent with a variable of its own, written like `NAME=value`.
 pub(crate) fn programs_with(folder: &Path, variable: &str) -> Programs {
@@ -72,52 +51,30 @@ pub(crate) fn nothing_is_granted(node: &Node) {
     assert!(node.held().is_empty());
 }
 
-fn ascend310b() -> tempfile::NamedTempFile {
-    let names = r#"["davinci_manager", "davinci_manager_docker", "vdec", "pngd", "sys", "hdmi"]"#;
-    changed_profile(
-        "310p3-4x1",
-        &[
-            (SHARED, names),
-            ("chip_name = \"310P3\"", "chip_name = \"310B4\""),
-        ],
-    )
-}
-
-fn soc_a1(names: &[&str]) -> tempfile::NamedTempFile {
-    changed_profile(
-        "310p3-4x1",
-        &[
-            (SHARED, &json!(names).to_string()),
-            (
-                "product_type = \"Atlas 300I Pro\"",
-                "product_type = \"Atlas 200I SoC A1\"",
-            ),
-        ],
-    )
-}
-
-fn path_of(profile: &tempfile::NamedTempFile) -> &str {
-    profile.path().to_str().expect("plain text")
-}
-
 #[test]
 fn a_310b_container_gets_the_manager_node_for_containers_and_the_media_nodes_in_order() {
-    let profile = ascend310b();
-    let node = Node::of(path_of(&profile))
-        .resource("huawei.com/Ascend310")
-        .ready(4);
+    let node = Node::of("310b-1x1");
+    for absent in ["venc", "ai", "ao", "vo"] {
+        fs::remove_file(node.stage.path("dev").join(absent)).expect("a node of the profile");
+    }
+    let node = node.resource("huawei.com/Ascend310").ready(1);
     let answer = answer_of(&node, 1);
-    let mut expected = nodes(
-        &node,
-        &[
-            "davinci_manager_docker",
-            "pngd",
-            "sys",
-            "vdec",
-            "hdmi",
-            "davinci0",
-        ],
-    );
+    let names = [
+        "davinci_manager_docker",
+        "dvpp_cmdlist",
+        "pngd",
+        "upgrade",
+        "sys",
+        "svm0",
+        "vdec",
+        "vpc",
+        "ts_aisle",
+        "log_drv",
+        "acodec",
+        "hdmi",
+        "davinci0",
+    ];
+    let mut expected = nodes(&node, &names);
     expected[0]["container"] = json!("/dev/davinci_manager");
     assert_eq!(answer["devices"], expected);
     assert_eq!(answer["envs"], json!({}));
@@ -125,11 +82,10 @@ fn a_310b_container_gets_the_manager_node_for_containers_and_the_media_nodes_in_
 
 #[test]
 fn a_310b_container_under_docker_runtime_may_follow_links_to_driver_files() {
-    let profile = ascend310b();
-    let node = Node::of(path_of(&profile))
+    let node = Node::of("310b-1x1")
         .resource("huawei.com/Ascend310")
         .flag("delivery", "docker-runtime")
-        .ready(4);
+        .ready(1);
     let variables = json!({
         "ASCEND_VISIBLE_DEVICES": "0",
         "ASCEND_RUNTIME_OPTIONS": "",
@@ -142,12 +98,11 @@ fn a_310b_container_under_docker_runtime_may_follow_links_to_driver_files() {
 
 #[test]
 fn an_atlas_200i_soc_a1_container_gets_nodes_even_where_docker_runtime_was_detected() {
-    let profile = soc_a1(&SOC_A1_NODES);
     let folder = tempfile::tempdir().expect("a folder");
     let programs = programs_with(folder.path(), "ASCEND_DOCKER_RUNTIME=True");
-    let node = Node::with(programs, path_of(&profile))
-        .resource(ASCEND310P)
-        .ready(4);
+    let node = Node::with(programs, "310p-soc-1x1")
+        .resource("huawei.com/Ascend310P")
+        .ready(1);
     let answer = answer_of(&node, 1);
     let names = [&SOC_A1_NODES[..], &["davinci0"]].concat();
     assert_eq!(answer["devices"], nodes(&node, &names));
@@ -156,12 +111,10 @@ fn an_atlas_200i_soc_a1_container_gets_nodes_even_where_docker_runtime_was_detec
 
 #[test]
 fn an_atlas_200i_soc_a1_that_lacks_required_nodes_is_offered_once_they_are_there() {
-    let few: Vec<&str> = SOC_A1_NODES
-        .into_iter()
-        .filter(|name| !["user_config", "upgrade"].contains(name))
-        .collect();
-    let profile = soc_a1(&few);
-    let mut node = Node::of(path_of(&profile)).resource(ASCEND310P);
+    let mut node = Node::of("310p-soc-1x1").resource("huawei.com/Ascend310P");
+    for name in ["user_config", "upgrade"] {
+        fs::remove_file(node.stage.path("dev").join(name)).expect("a node of the profile");
+    }
     node.start_kubelet(&json!({}));
     node.start_agent();
     let reason = eventually("the reason is told", PATIENCE, || {
@@ -176,7 +129,55 @@ fn an_atlas_200i_soc_a1_that_lacks_required_nodes_is_offered_once_they_are_there
     for name in ["user_config", "upgrade"] {
         fs::write(node.stage.path("dev").join(name), "").expect("the node appears");
     }
-    node.allocatable(4);
+    node.allocatable(1);
+}
+
+#[test]
+fn a_310_under_fusion_director_gets_the_nodes_of_its_board() {
+    let node = Node::of("310-1x4");
+    for name in ["upgrade", "hi_dvpp", "event_sched"] {
+        fs::write(node.stage.path("dev").join(name), "").expect("a node");
+    }
+    let node = node
+        .resource("huawei.com/davinci-mini")
+        .flag("fusion-director", "true")
+        .ready(4);
+    let answer = answer_of(&node, 1);
+    let expected = nodes(
+        &node,
+        &[
+            "davinci_manager",
+            "devmm_svm",
+            "hisi_hdc",
+            "dvpp_cmdlist",
+            "event_sched",
+            "hi_dvpp",
+            "upgrade",
+            "davinci0",
+        ],
+    );
+    assert_eq!(answer["devices"], expected);
+}
+
+#[test]
+fn mixed_cards_get_nodes_even_where_docker_runtime_was_detected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let programs = programs_with(folder.path(), "ASCEND_DOCKER_RUNTIME=True");
+    let mut node = Node::with(programs, "mixed-310p-4x1")
+        .resource("huawei.com/Ascend310P-V")
+        .flag("mixed-insert", "true");
+    node.start_kubelet(&json!({}));
+    node.start_agent();
+    eventually("a card is offered", PATIENCE, || {
+        (!node.allocatable_ids().is_empty()).then_some(())
+    });
+    let answer = answer_of(&node, 1);
+    assert_eq!(answer["envs"], json!({}));
+    assert_eq!(
+        answer["devices"][0],
+        nodes(&node, &["davinci_manager"])[0],
+        "{answer}"
+    );
 }
 
 #[test]
