@@ -109,23 +109,22 @@ impl<'a> Connection<'a> {
         if matches!(call.query, Query::Change(_)) {
             drop(hardware);
             let outcome = self.daemon.change(call, self.pid);
-            self.wait_with_answer(call)?;
-            return self.done(outcome);
+            return self.finish(call, outcome);
         }
         let now = clock::now();
         let admitted = hardware.admit(call, now);
         if let Err(failure) = admitted {
             drop(hardware);
-            return self.done(Err(failure));
+            return self.finish(call, Err(failure));
         }
         match call.query {
             Query::Subscribe(filter) => {
                 drop(hardware);
-                self.subscribe(filter, call.unit)
+                self.subscribe(call, filter)
             }
             Query::FaultEvent(timeout_ms, filter) => {
                 drop(hardware);
-                self.read_event(timeout_ms, filter, call.unit)
+                self.read_event(call, timeout_ms, filter)
             }
             Query::Pass
             | Query::Init
@@ -137,8 +136,7 @@ impl<'a> Connection<'a> {
             | Query::Chip(_) => {
                 let answer = hardware.answer(call, now);
                 drop(hardware);
-                self.wait_with_answer(call)?;
-                self.done(answer)
+                self.finish(call, answer)
             }
         }
     }
@@ -165,8 +163,8 @@ impl<'a> Connection<'a> {
         self.wait_while(call, |hardware| waiting_time(hardware, call, begun))
     }
 
-    /// Waits while a rule holds the answer of a call that was carried out.
-    fn wait_with_answer(&self, call: &Call) -> Result<(), FrameError> {
+    /// Answers a call that was carried out, once no rule holds the answer.
+    fn finish(&self, call: &Call, outcome: Result<Answer, Failure>) -> Result<(), FrameError> {
         let wait = |hardware: &Hardware| {
             if hardware.is_answer_held(call) {
                 TICK
@@ -174,7 +172,8 @@ impl<'a> Connection<'a> {
                 Duration::ZERO
             }
         };
-        self.wait_while(call, wait).map(drop)
+        drop(self.wait_while(call, wait)?);
+        self.done(outcome)
     }
 
     fn wait_while(
@@ -214,13 +213,13 @@ impl<'a> Connection<'a> {
         woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn subscribe(&self, filter: EventFilter, unit: Option<Unit>) -> Result<(), FrameError> {
-        let inbox = Inbox::new(self.pid, filter, slot_of(unit));
+    fn subscribe(&self, call: &Call, filter: EventFilter) -> Result<(), FrameError> {
+        let inbox = Inbox::new(self.pid, filter, slot_of(call.unit));
         let early = self.daemon.hardware().events.subscribe(self.number, inbox);
         let Some(early) = early else {
-            return self.done(Err(Failure(ReturnCode::OCCUPIED)));
+            return self.finish(call, Err(Failure(ReturnCode::OCCUPIED)));
         };
-        self.done(Ok(Answer::Events(early)))?;
+        self.finish(call, Ok(Answer::Events(early)))?;
         let mut hardware = self.daemon.hardware();
         loop {
             let Some(events) = hardware.events.take(self.number) else {
@@ -243,9 +242,9 @@ impl<'a> Connection<'a> {
 
     fn read_event(
         &self,
+        call: &Call,
         timeout_ms: i32,
         filter: EventFilter,
-        unit: Option<Unit>,
     ) -> Result<(), FrameError> {
         let begun = clock::now().instant;
         // A negative limit means none.
@@ -254,7 +253,7 @@ impl<'a> Connection<'a> {
         let mut hardware = self.daemon.hardware();
         hardware.events.open_reader(self.pid);
         let outcome = loop {
-            match hardware.events.read(self.pid, filter, slot_of(unit)) {
+            match hardware.events.read(self.pid, filter, slot_of(call.unit)) {
                 ReadEvent::Closed => break Err(Failure(ReturnCode::INNER_ERROR)),
                 ReadEvent::Waiting(event) => break Ok(Answer::Event(event)),
                 ReadEvent::Empty => {}
@@ -270,7 +269,7 @@ impl<'a> Connection<'a> {
             }
         };
         drop(hardware);
-        self.done(outcome)
+        self.finish(call, outcome)
     }
 
     fn peer_left(&self) -> bool {

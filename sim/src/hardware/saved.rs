@@ -10,7 +10,7 @@ use super::settings::Settings;
 use super::vdevices::Vdevice;
 use crate::wire::{Address, Process};
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Why a saved state cannot be taken over.
 #[derive(Debug, thiserror::Error)]

@@ -30,6 +30,10 @@ fn null_pointers_are_invalid_parameters() {
     let hardware = Hardware::start("910b3-8x1");
     let mut probe = Probe::ready(&hardware);
     assert_eq!(probe.ask("null 0 0"), "0 -8001 -8001 -8001 -8001 -8001");
+    assert_eq!(
+        probe.ask("null-rows 0 0"),
+        "-8001 -8001 -8001 -8001 -8001 -8001"
+    );
 }
 
 #[test]

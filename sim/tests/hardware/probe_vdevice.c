@@ -224,6 +224,14 @@ int execute_vdevice(const char *text, char *line, size_t size)
         query(text, word, line, size);
     } else if (is(word, "spod") || is(word, "spod2")) {
         super_pod(text, word, line, size);
+    } else if (is(word, "null-rows")) {
+        struct dcmi_create_vdev_out made;
+        unsigned int written = 264;
+        snprintf(line, size, "%d %d %d %d %d %d", DCMI(dcmi_create_vdevice)(a, b, NULL, &made),
+                 DCMI(dcmi_get_device_info)(a, b, DCMI_MAIN_VDEVICE, 0, NULL, &written),
+                 DCMI(dcmi_get_device_info)(a, b, DCMI_MAIN_VDEVICE, 0, &made, NULL),
+                 DCMI(dcmi_get_device_boot_status)(a, b, NULL), DCMI(dcmi_get_vdevice_mode)(NULL),
+                 DCMI(dcmi_get_multi_die_policy)(NULL));
     } else {
         return execute_setting(word, a, b, line, size) ||
                execute_reset(word, a, b, c, line, size);
