@@ -465,3 +465,30 @@ impl Hardware {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn a_start_has_four_equal_parts_and_waits_to_be_ended() {
+        let begun = clock::now();
+        let mut state = ResetState::new(&[]);
+        let at = |ms| Moment {
+            instant: begun.instant + Duration::from_millis(ms),
+            ..begun
+        };
+        for (stops_at, statuses) in [(None, [0, 1, 2, 3, 3]), (Some(2), [0, 1, 2, 2, 2])] {
+            state.boot = Boot::Starting {
+                since: Some(begun.instant),
+                stops_at,
+            };
+            let seen = [0, 100, 299, 399, 5000].map(|ms| state.status(400, at(ms)));
+            assert_eq!(seen, statuses);
+        }
+        assert_eq!(state.due(400), Some(at(200).instant));
+        state.heal();
+        assert_eq!(state.status(400, begun), STATUS_SERVING);
+    }
+}
