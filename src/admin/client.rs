@@ -13,6 +13,9 @@ use crate::ports::HistoryQuery;
 use super::api::admin_client::AdminClient as Stub;
 use super::api::{BackupRequest, HistoryRequest, StatusRequest};
 
+/// Largest answer: a status with some thousand shares, each with a holder, takes several MiB.
+const ANSWER_MAX_BYTES: usize = 16 << 20;
+
 const CONNECT: Duration = Duration::from_secs(2);
 const ANSWER: Duration = Duration::from_secs(10);
 /// Copying a store takes as long as its size takes.
@@ -66,7 +69,7 @@ impl AdminClient {
             .await
             .map_err(no_agent)?;
         Ok(Self {
-            stub: Stub::new(channel),
+            stub: Stub::new(channel).max_decoding_message_size(ANSWER_MAX_BYTES),
         })
     }
 

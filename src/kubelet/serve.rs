@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use super::activity::KubeletActivity;
 use super::config::KubeletConfig;
@@ -72,6 +72,9 @@ pub async fn serve<A: Allocations>(parts: KubeletParts<A>) {
     } = parts;
     let board = StatusBoard::new(clock, status);
     let dir = SocketDir::new(config.device_plugin_dir, config.owner, config.run);
+    for removed in dir.remove_dead_of_others().await {
+        info!(socket = %removed.display(), "removed a socket of a plugin that has ended");
+    }
     let (view, seen) = watch::channel(DirectoryView::default());
     let view = Arc::new(view);
     let hints = allocations.clone();

@@ -22,6 +22,15 @@ const SOCKET_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 const BACKLOG: i32 = 64;
 
+/// Short names of the resources of all chips; what may follow one begins with a dash.
+const RESOURCES: [&str; 5] = [
+    "Ascend910",
+    "Ascend310",
+    "Ascend310P",
+    "npu",
+    "davinci-mini",
+];
+
 /// A dead socket refuses at once; a live one that is too busy to answer so long is left alone.
 const PROBE_DEADLINE: Duration = Duration::from_millis(200);
 
@@ -227,12 +236,23 @@ impl SocketDir {
     /// Removes the sockets that earlier runs left behind for this resource: named like ours, owned
     /// by the right user, a socket, and nobody listening.
     pub(super) async fn remove_dead(&self, resource: &ResourceName) -> Vec<PathBuf> {
+        self.remove_dead_named(|path| self.is_named_like_ours(path, resource))
+            .await
+    }
+
+    /// Removes by the same rules what other plugins for these chips left behind, the vendor's among
+    /// them: for resources that are not offered now nobody else would.
+    pub(super) async fn remove_dead_of_others(&self) -> Vec<PathBuf> {
+        self.remove_dead_named(is_named_like_a_resource).await
+    }
+
+    async fn remove_dead_named(&self, named: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let mut removed = Vec::new();
         let Ok(entries) = std::fs::read_dir(&self.path) else {
             return removed;
         };
         for path in entries.flatten().map(|entry| entry.path()) {
-            if self.is_named_like_ours(&path, resource)
+            if named(&path)
                 && self.check_socket(&path).is_ok()
                 && is_dead(&path).await
                 && std::fs::remove_file(&path).is_ok()
@@ -304,6 +324,17 @@ pub(super) fn remove_own(path: &Path, identity: FileIdentity) -> io::Result<()> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+fn is_named_like_a_resource(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(stem) = name.and_then(|name| name.strip_suffix(".sock")) else {
+        return false;
+    };
+    RESOURCES.iter().any(|resource| {
+        stem.strip_prefix(resource)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    })
 }
 
 async fn is_dead(path: &Path) -> bool {
