@@ -64,6 +64,9 @@ mod relay;
 #[path = "node/restarts.rs"]
 mod restarts;
 #[cfg(test)]
+#[path = "node/several.rs"]
+mod several;
+#[cfg(test)]
 #[path = "../src/cli/demo/stage.rs"]
 mod stage;
 #[cfg(test)]
