@@ -118,3 +118,29 @@ impl CheckpointView {
             .find(|entry| entry.resource == *resource && entry.ids.contains(id))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_covers_its_domain_and_the_names_in_it_and_nothing_else() {
+        let name = ResourceName::new("example.com/npu").expect("valid");
+        let scope = RecordScope {
+            names: BTreeSet::from([name]),
+            ..RecordScope::domain("huawei.com")
+        };
+        for covered in ["huawei.com/Ascend910", "huawei.com/a b", "example.com/npu"] {
+            assert!(scope.covers(covered), "{covered}");
+        }
+        for other in [
+            "huawei.com.evil/x",
+            "huawei.community/x",
+            "example.com/gpu",
+            "example.com/npu2",
+            "huawei.com",
+        ] {
+            assert!(!scope.covers(other), "{other}");
+        }
+    }
+}

@@ -1,5 +1,5 @@
 //! Kubelet's `kubelet_internal_checkpoint`: a pure parser. Unknown fields are skipped, entries of
-//! other domains are not looked into, but one unreadable entry of ours makes the whole file unread:
+//! other resources are not looked into, but one unreadable entry of ours makes the whole file unread:
 //! a view that may miss a holder proves nothing. The checksum is made from a Go-specific dump and
 //! cannot be checked here; kubelet replaces the file by rename, so it is never half written.
 

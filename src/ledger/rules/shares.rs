@@ -36,6 +36,7 @@ fn whole(phy: u32) -> PluginDeviceId {
 struct Cards {
     ledger: Ledger,
     offering: Offering,
+    scope: RecordScope,
     second: u64,
     next: u128,
 }
@@ -45,6 +46,7 @@ impl Cards {
         let mut cards = Self {
             ledger: Ledger::default(),
             offering: shared(share_count),
+            scope: RecordScope::domain("huawei.com"),
             second: 100,
             next: 0,
         };
@@ -144,7 +146,7 @@ impl Cards {
             };
             let at = self.at();
             let context = ObserveContext {
-                scope: &RecordScope::domain("huawei.com"),
+                scope: &self.scope,
                 offering: &self.offering,
                 at,
                 proof: OWNER_PROOF,
@@ -341,4 +343,16 @@ fn more_than_a_hundred_chips_are_not_given_to_one_container() {
         cards.decide(ids.get(1..).expect("ids")),
         Decision::Grant(_)
     ));
+}
+
+#[test]
+fn records_that_were_not_read_prove_nothing_about_a_holder() {
+    let mut cards = Cards::new(1);
+    cards.grant(&[whole(0)]);
+    cards.scope = RecordScope::domain("example.com");
+    cards.observe_for_proof(&[], &[]);
+    assert_eq!(cards.held(), BTreeSet::from([whole(0)]));
+    cards.scope.names.insert(resource());
+    cards.observe_for_proof(&[], &[]);
+    assert_eq!(cards.held(), BTreeSet::new());
 }
