@@ -7,6 +7,7 @@
 //! comes first and the judging is pure. The drawback of looking from inside the agent's container:
 //! what is not mounted there cannot be seen, and doctor then says so.
 
+mod cdi;
 mod clocks;
 mod deadline;
 mod driver;
@@ -15,6 +16,7 @@ mod kubelet_side;
 mod library;
 mod mounts;
 mod nodes;
+mod records;
 mod running;
 mod runtime;
 mod state;
@@ -23,6 +25,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::Config;
+use crate::injection::DeliveryChoice;
 
 use deadline::{checked, late};
 pub use finding::{Finding, Report, Verdict};
@@ -31,6 +34,9 @@ use running::Agent;
 
 /// Looks at files and folders take far less, unless a mount hangs.
 const FILES: Duration = Duration::from_secs(5);
+
+/// The search may ask the loader for its cache, which has 5 s.
+const LIBRARY: Duration = Duration::from_secs(8);
 
 /// A connection to the running agent and its answer have deadlines of their own below this.
 const AGENT: Duration = Duration::from_secs(15);
@@ -64,70 +70,76 @@ pub fn examine(config: &Config, scope: &Scope) -> Report {
     let agent = deadline::within(AGENT, move || running::ask(&socket))
         .unwrap_or_else(|late| Agent::Mute(late.to_string()));
     report.findings.push(running::judge(&agent));
+    let file = scope.mountinfo.clone();
+    let mounts = deadline::within(FILES, move || Mounts::read(&file)).unwrap_or_default();
+    examine_driver(config, scope, &agent, &mounts, &mut report);
+    kubelet_side::examine(config, &agent, &mut report);
+    examine_state(config, agent, &mounts, &mut report);
+    examine_runtime(config, scope, &mounts, &mut report);
+    let folder = config.state_dir.clone();
+    report.take(checked(clocks::WHAT, FILES, move || {
+        vec![clocks::judge(&clocks::look(folder.as_deref()))]
+    }));
+    report
+}
 
+fn examine_driver(
+    config: &Config,
+    scope: &Scope,
+    agent: &Agent,
+    mounts: &Mounts,
+    report: &mut Report,
+) {
     let search = library::search_of(config);
-    let library = deadline::within(FILES, move || library::look(&search));
+    let library = deadline::within(LIBRARY, move || library::look(&search));
     report.findings.push(match &library {
         Ok(facts) => library::judge(facts),
         Err(error) => late(library::WHAT, error),
     });
     let has_library = library.is_ok_and(|facts| facts.is_found());
-    let heard = driver::hear(config, &agent, has_library);
+    let heard = driver::hear(config, agent, has_library);
     report.findings.push(driver::judge(&heard));
-    let (root, version) = (
-        scope.host_root.clone(),
-        heard.as_ref().ok().map(|heard| heard.version.clone()),
-    );
+    let heard = heard.ok();
+    let version = heard.as_ref().map(|heard| heard.version.clone());
+    let root = scope.host_root.clone();
     report.take(checked(driver::FILES_WHAT, FILES, move || {
-        vec![driver::judge_files(
-            &driver::installed(&root),
-            version.as_deref(),
-        )]
+        let installed = driver::installed(&root);
+        vec![driver::judge_files(&installed, version.as_deref())]
     }));
-
-    let mounts = deadline::within(FILES, {
-        let file = scope.mountinfo.clone();
-        move || Mounts::read(&file)
-    })
-    .unwrap_or_default();
-    let (dev, mounted) = (config.dev_dir.clone(), mounts.clone());
-    let chips = heard.ok().map(|heard| heard.chips);
+    let (dev, mounts) = (config.dev_dir.clone(), mounts.clone());
+    let chips = heard.map(|heard| heard.chips);
     report.take(checked(nodes::WHAT, FILES, move || {
-        let facts = nodes::look(&dev, &mounted);
-        vec![
-            nodes::judge(&facts, chips.as_ref()),
-            nodes::judge_place(&facts),
-        ]
+        let facts = nodes::look(&dev, &mounts);
+        let nodes = nodes::judge(&facts, chips.as_ref());
+        vec![nodes, nodes::judge_place(&facts)]
     }));
+}
 
-    kubelet_side::examine(config, &agent, &mut report);
-
+fn examine_state(config: &Config, agent: Agent, mounts: &Mounts, report: &mut Report) {
+    let (folder, mounts) = (config.state_dir.clone(), mounts.clone());
+    report.take(checked(state::WHAT, FILES, move || {
+        let place = state::look(folder.as_deref(), &mounts);
+        vec![state::judge(place.as_ref())]
+    }));
     let folder = config.state_dir.clone();
-    report.take(checked(state::WHAT, FILES, {
-        let folder = folder.clone();
-        move || {
-            vec![state::judge(
-                state::look(folder.as_deref(), &mounts).as_ref(),
-            )]
-        }
+    report.take(checked(state::STORE_WHAT, STORE, move || {
+        let content = state::look_into(folder.as_deref(), &agent);
+        vec![state::judge_store(&content)]
     }));
-    report.take(checked(state::STORE_WHAT, STORE, {
-        let folder = folder.clone();
-        move || {
-            vec![state::judge_store(&state::look_into(
-                folder.as_deref(),
-                &agent,
-            ))]
-        }
-    }));
+}
 
+fn examine_runtime(config: &Config, scope: &Scope, mounts: &Mounts, report: &mut Report) {
     let (root, wanted) = (scope.host_root.clone(), runtime::Wanted::of(config));
     report.take(checked(runtime::WHAT, FILES, move || {
         let facts = runtime::look(&root, wanted);
         vec![runtime::judge_sockets(&facts), runtime::judge(&facts)]
     }));
-    report.take(checked(clocks::WHAT, FILES, move || {
-        vec![clocks::judge(&clocks::look(folder.as_deref()))]
-    }));
-    report
+    if config.delivery == DeliveryChoice::Cdi {
+        let (folder, mounts) = (config.cdi_dir.clone(), mounts.clone());
+        report.take(checked(cdi::WHAT, FILES, move || {
+            vec![cdi::judge(&cdi::look(&folder, &mounts))]
+        }));
+    }
+    let list = config.visible_devices.as_deref();
+    report.findings.push(runtime::judge_own_list(list));
 }

@@ -3,8 +3,7 @@
 //! A running agent is asked. Without one a driver host of our own loads the library, with a deadline;
 //! the lock of the agent's folder keeps it from working beside another one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
@@ -17,6 +16,7 @@ use crate::driver::client::{DriverConfig, DriverHost};
 use crate::ports::Hardware;
 
 use super::finding::Finding;
+use super::records::record;
 use super::running::{Agent, block_on};
 use super::{DRIVER_HOST, DRIVER_INIT_MAX, deadline};
 
@@ -29,9 +29,6 @@ const NOTICES: usize = 16;
 
 /// Where the vendor's installer puts the driver unless told otherwise.
 const USUAL_PLACE: &str = "/usr/local/Ascend";
-
-/// Largest file of facts that is read; real ones have some hundred bytes.
-const FACTS_MAX_BYTES: u64 = 64 << 10;
 
 /// What the driver says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -202,14 +199,14 @@ pub(super) struct Installed {
 
 pub(super) fn installed(root: &Path) -> Installed {
     let below = |path: &str| root.join(path.trim_start_matches('/'));
-    let record = facts(&below("/etc/ascend_install.info"));
-    let place = record
+    let installer = record(&below("/etc/ascend_install.info")).unwrap_or_default();
+    let place = installer
         .get("Driver_Install_Path_Param")
         .map_or(USUAL_PLACE, String::as_str);
     let version_file = below(place).join("driver/version.info");
-    let version = facts(&version_file).remove("Version");
-    let kind = record.get("Driver_Install_Type").map(|kind| {
-        let mode = record.get("Driver_Install_Mode");
+    let version = record(&version_file).and_then(|mut file| file.remove("Version"));
+    let kind = installer.get("Driver_Install_Type").map(|kind| {
+        let mode = installer.get("Driver_Install_Mode");
         format!("{kind}, mode {}", mode.map_or("unknown", String::as_str))
     });
     Installed {
@@ -217,17 +214,6 @@ pub(super) fn installed(root: &Path) -> Installed {
         version,
         kind,
     }
-}
-
-/// Lines `NAME=VALUE`; an unreadable file has none.
-fn facts(path: &Path) -> BTreeMap<String, String> {
-    let is_small = fs::metadata(path).is_ok_and(|file| file.len() <= FACTS_MAX_BYTES);
-    let text = if is_small {
-        fs::read_to_string(path).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    super::runtime::pairs(&text)
 }
 
 pub(super) fn judge_files(installed: &Installed, heard: Option<&str>) -> Finding {
@@ -257,6 +243,8 @@ pub(super) fn judge_files(installed: &Installed, heard: Option<&str>) -> Finding
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::doctor::Verdict;
 

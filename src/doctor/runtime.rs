@@ -1,17 +1,19 @@
 //! Container runtimes and Ascend Docker Runtime.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::injection::DeliveryChoice;
+use crate::injection::{DeliveryChoice, VisibleDevices};
 
 use super::finding::Finding;
+use super::records::record;
 
 const SOCKETS_WHAT: &str = "container runtime";
 
 pub(super) const WHAT: &str = "Ascend Docker Runtime";
+
+const OWN_LIST_WHAT: &str = "own chips";
 
 /// Where container runtimes listen, below the host's root.
 const SOCKETS: [(&str, &str); 6] = [
@@ -62,20 +64,9 @@ pub(super) fn look(root: &Path, wanted: Wanted) -> RuntimeFacts {
     let there = SOCKETS.iter().filter(|(_, path)| root.join(path).exists());
     RuntimeFacts {
         sockets: there.map(|(name, _)| *name).collect(),
-        record: fs::read_to_string(root.join(RECORD))
-            .ok()
-            .map(|text| pairs(&text)),
+        record: record(&root.join(RECORD)),
         wanted,
     }
-}
-
-/// Lines `NAME=VALUE` or `NAME: VALUE`.
-pub(super) fn pairs(text: &str) -> BTreeMap<String, String> {
-    let pair = |line: &str| {
-        let (name, value) = line.split_once(['=', ':'])?;
-        Some((name.trim().to_owned(), value.trim().to_owned()))
-    };
-    text.lines().filter_map(pair).collect()
 }
 
 pub(super) fn judge_sockets(facts: &RuntimeFacts) -> Finding {
@@ -139,6 +130,29 @@ pub(super) fn judge(facts: &RuntimeFacts) -> Finding {
     }
 }
 
+/// The list that Ascend Docker Runtime reads of our own container.
+pub(super) fn judge_own_list(list: Option<&str>) -> Finding {
+    let remedy = "remove ASCEND_VISIBLE_DEVICES from the agent's pod, and run it privileged";
+    match list.map(VisibleDevices::parse) {
+        None | Some(Ok(VisibleDevices::None)) => Finding::ok(
+            OWN_LIST_WHAT,
+            "ASCEND_VISIBLE_DEVICES names none for the agent",
+        ),
+        Some(Ok(VisibleDevices::Ids(ids))) => {
+            let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+            Finding::warn(
+                OWN_LIST_WHAT,
+                format!(
+                    "ASCEND_VISIBLE_DEVICES is {} for the agent; the driver may show it no others",
+                    ids.join(",")
+                ),
+                remedy,
+            )
+        }
+        Some(Err(error)) => Finding::warn(OWN_LIST_WHAT, error.to_string(), remedy),
+    }
+}
+
 /// `5.0.RC1`, `5.0.0`, `v26.1.0`: candidates come before the release they lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u32, u32, Stage);
@@ -171,6 +185,9 @@ fn number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::records::pairs;
     use super::*;
     use crate::doctor::Verdict;
 
@@ -211,6 +228,15 @@ mod tests {
         assert_eq!(verdict(None, true, false), Verdict::Warn);
         assert_eq!(verdict(None, true, true), Verdict::Warn);
         assert_eq!(verdict(None, false, false), Verdict::Ok);
+    }
+
+    #[test]
+    fn a_list_of_chips_for_the_agent_itself_hides_the_others() {
+        let verdict = |list| judge_own_list(list).verdict;
+        assert_eq!(verdict(None), Verdict::Ok);
+        assert_eq!(verdict(Some("void")), Verdict::Ok);
+        assert_eq!(verdict(Some("0-3")), Verdict::Warn);
+        assert_eq!(verdict(Some("0,Ascend910-1")), Verdict::Warn);
     }
 
     #[test]

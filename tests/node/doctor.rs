@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::testbed::{Node, PATIENCE, eventually, programs, text};
 
-const LINES: [&str; 15] = [
+const LINES: [&str; 16] = [
     "agent",
     "driver library",
     "driver",
@@ -27,6 +27,7 @@ const LINES: [&str; 15] = [
     "store",
     "container runtime",
     "Ascend Docker Runtime",
+    "own chips",
     "clock",
 ];
 
@@ -114,6 +115,7 @@ impl Patient {
             .args(flags)
             .env("ASCEND_SIM_SOCKET", self.node.stage.path("sim.sock"))
             .env_remove("ASCEND_DOCKER_RUNTIME")
+            .env_remove("ASCEND_VISIBLE_DEVICES")
             .envs(self.environment.iter().copied())
             .output()
             .expect("the program");
@@ -340,6 +342,29 @@ fn an_old_ascend_docker_runtime_is_named_when_chips_go_through_it() {
     patient.shows(&[("Ascend Docker Runtime", "fail")], "3.0.0");
     patient.host_file(record, "version=5.0.RC1\narch=aarch64\n");
     patient.shows(&[], "");
+}
+
+#[test]
+fn cdi_specs_that_no_runtime_reads_are_named() {
+    let mut patient = Patient::new();
+    let folder = patient.root.path().join("cdi");
+    patient.flag("--delivery", PathBuf::from("cdi"));
+    patient.flag("--cdi-dir", folder.clone());
+    patient.shows(&[("CDI folder", "warn")], "is not there");
+    fs::create_dir(&folder).expect("a folder");
+    patient.shows(&[], "");
+    patient.mounts("overlay", "devtmpfs");
+    patient.shows(
+        &[("CDI folder", "fail"), ("state volume", "fail")],
+        "own layer",
+    );
+}
+
+#[test]
+fn a_list_of_chips_for_the_agent_itself_is_named() {
+    let mut patient = Patient::new();
+    patient.environment = vec![("ASCEND_VISIBLE_DEVICES", "0-3")];
+    patient.shows(&[("own chips", "warn")], "0,1,2,3");
 }
 
 #[test]
