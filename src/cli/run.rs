@@ -3,7 +3,7 @@
 use clap::ArgMatches;
 
 use crate::agent;
-use crate::config::LogFormat;
+use crate::config::{Config, LogFormat};
 use crate::telemetry::{self, LineForm};
 
 use super::exit::Outcome;
@@ -19,10 +19,14 @@ const BLOCKING_THREADS: usize = 8;
 const STACK_BYTES: usize = 1 << 20;
 
 pub(super) fn run(given: &ArgMatches) -> Outcome {
-    let config = match config_of(given) {
-        Ok(config) => config,
-        Err(error) => return Outcome::usage(&error),
-    };
+    match config_of(given) {
+        Ok(config) => start(config, &[]),
+        Err(error) => Outcome::usage(&error),
+    }
+}
+
+/// Runs the agent; `notes` are what a person should know about how it was started.
+pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
     let form = match config.log_format {
         LogFormat::Human => LineForm::Human,
         LogFormat::Json => LineForm::Json,
@@ -32,6 +36,9 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
     tracing::info!(?config, "effective configuration");
+    for note in notes {
+        tracing::warn!("{note}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .max_blocking_threads(BLOCKING_THREADS)

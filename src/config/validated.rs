@@ -276,7 +276,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sources::Environment;
+    use super::super::sources::{Environment, GivenSetting};
     use super::*;
 
     struct Nothing;
@@ -290,7 +290,7 @@ mod tests {
     fn build(flags: &[(&'static str, &str)]) -> Result<Config, ConfigError> {
         let flags: Vec<_> = flags
             .iter()
-            .map(|(key, value)| (*key, (*value).to_owned()))
+            .map(|(key, value)| GivenSetting::of_key(key, (*value).to_owned()))
             .collect();
         Config::build(&Layered::gather(None, &Nothing, &flags).expect("gathered"))
     }
