@@ -37,6 +37,9 @@ mod kubelet;
 #[path = "node/lists.rs"]
 mod lists;
 #[cfg(test)]
+#[path = "node/manifests.rs"]
+mod manifests;
+#[cfg(test)]
 #[path = "node/numbers.rs"]
 mod numbers;
 #[cfg(test)]

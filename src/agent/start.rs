@@ -33,6 +33,7 @@ use super::delivery::tell_delivery;
 use super::front::Front;
 use super::late_store::{LateStore, open_failure};
 use super::owner::{Outlets, Owner, OwnerSettings, StoreState};
+use super::settle::report_lacks;
 use super::watch_chips::{ChipPacing, watch_chips};
 use super::watch_records::watch_records;
 
@@ -75,6 +76,10 @@ pub enum StartError {
     OwnerBroke,
 }
 
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::System { what, source }
+}
+
 /// Ends the agent when the owner ends, however it ends.
 struct EndsAgent(CancellationToken);
 
@@ -95,6 +100,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let (reregister, reregister_asked) = mpsc::channel(1);
     follow_signals(&tracker, &cancel, reregister)?;
     announce(&config);
+    report_lacks(&config).map_err(system("a thread"))?;
     let opened = open_store(&config, &clock, &cancel).await;
     let (journal, state) = match opened {
         Ok(opened) => opened,
@@ -265,10 +271,7 @@ fn chip_pacing(config: &Config) -> ChipPacing {
 }
 
 fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {
-    let program = std::env::current_exe().map_err(|source| StartError::System {
-        what: "the path of this program",
-        source,
-    })?;
+    let program = std::env::current_exe().map_err(system("the path of this program"))?;
     let lock_dir = config
         .state_dir
         .clone()
@@ -377,12 +380,7 @@ fn follow_signals(
     cancel: &CancellationToken,
     reregister: mpsc::Sender<()>,
 ) -> Result<(), StartError> {
-    let open = |kind| {
-        signal(kind).map_err(|source| StartError::System {
-            what: "signal reception",
-            source,
-        })
-    };
+    let open = |kind| signal(kind).map_err(system("signal reception"));
     let mut terminate = open(SignalKind::terminate())?;
     let mut interrupt = open(SignalKind::interrupt())?;
     let mut quit = open(SignalKind::quit())?;

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use crate::agent;
 use crate::config::{
     Config, Effect, Kind, Layered, ProcessEnvironment, VENDOR_FLAGS, VendorFlag, VendorRequest,
     check_environment,
@@ -59,7 +60,7 @@ pub(super) fn run(words: &[OsString]) -> Outcome {
         layered
     });
     match layered.and_then(|layered| Config::build(&layered)) {
-        Ok(config) => run::start(config, &notes),
+        Ok(config) => run::start(agent::settle(config), &notes),
         Err(error) => Outcome::usage(&error),
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use crate::agent;
 use crate::config::{Config, ConfigError, GivenSetting, KEYS, Layered, ProcessEnvironment};
 
 use super::output::Form;
@@ -200,7 +201,7 @@ pub(super) fn gather_with(
 }
 
 pub(super) fn config_of(given: &ArgMatches) -> Result<Config, ConfigError> {
-    Config::build(&gather(given)?)
+    Config::build(&gather(given)?).map(agent::settle)
 }
 
 pub(super) fn form_of(given: &ArgMatches) -> Form {

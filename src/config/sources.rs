@@ -103,6 +103,8 @@ pub struct Layered {
     pub docker_runtime: bool,
     /// `ASCEND_VISIBLE_DEVICES` of our own container, whoever set it.
     pub visible_devices: Option<String>,
+    /// True when Kubernetes set its own variables, as it does in every container.
+    pub in_pod: bool,
 }
 
 /// What is wrong with the configuration.
@@ -218,6 +220,7 @@ impl Layered {
             ld_library_path: None,
             docker_runtime: false,
             visible_devices: None,
+            in_pod: false,
         };
         layered.read_file(file)?;
         layered.read_environment(environment)?;
@@ -327,6 +330,7 @@ impl Layered {
                 "ASCEND_VISIBLE_DEVICES" => {
                     self.visible_devices = Some(value.to_string_lossy().into_owned());
                 }
+                "KUBERNETES_SERVICE_HOST" => self.in_pod = true,
                 _ => {
                     let Some(written) = name.strip_prefix(VARIABLE_PREFIX) else {
                         continue;

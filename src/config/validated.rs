@@ -9,7 +9,8 @@ use crate::offering::{Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
 use super::names::read_names;
-use super::sources::{ConfigError, Layered, Setting};
+
+use super::sources::{ConfigError, Layered, Setting, Source};
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,12 @@ pub struct Config {
     pub docker_runtime: bool,
     /// `ASCEND_VISIBLE_DEVICES` of our own container.
     pub visible_devices: Option<String>,
+    /// Whether Kubernetes set its own variables.
+    pub in_pod: bool,
+    /// Whether nobody chose the state folder.
+    pub state_dir_unset: bool,
+    /// Whether nobody chose the admin socket.
+    pub admin_socket_unset: bool,
 }
 
 impl Config {
@@ -162,6 +169,9 @@ impl Config {
             ld_library_path: layered.ld_library_path.clone(),
             docker_runtime: layered.docker_runtime,
             visible_devices: layered.visible_devices.clone(),
+            in_pod: layered.in_pod,
+            state_dir_unset: read.setting("state_dir").source == Source::Default,
+            admin_socket_unset: read.setting("admin_socket").source == Source::Default,
         })
     }
 }
