@@ -1,10 +1,13 @@
 //! `run`.
 
+use std::sync::Arc;
+
 use clap::ArgMatches;
 
 use crate::agent;
+use crate::clock::SystemClock;
 use crate::config::{Config, LogFormat};
-use crate::telemetry::{self, LineForm};
+use crate::telemetry::{self, LineForm, LogFileSettings};
 
 use super::exit::Outcome;
 use super::usage::config_of;
@@ -31,7 +34,16 @@ pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
         LogFormat::Human => LineForm::Human,
         LogFormat::Json => LineForm::Json,
     };
-    let _logs = match telemetry::init(form, config.log_level) {
+    let clock = match SystemClock::open() {
+        Ok(clock) => Arc::new(clock),
+        Err(error) => return Outcome::Failed(format!("the clocks cannot be read: {error}")),
+    };
+    let file = config.log_file.clone().map(|path| LogFileSettings {
+        path,
+        max_age: config.log_max_age,
+        max_backups: config.log_max_backups,
+    });
+    let _logs = match telemetry::init(form, config.log_level, file, clock) {
         Ok(logs) => logs,
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };

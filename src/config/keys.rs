@@ -195,4 +195,20 @@ pub const KEYS: &[Key] = &[
     ),
     key("log_format", "human", "human or json; logs go to stderr"),
     key("log_level", "info", "error, warn, info, debug or trace"),
+    key(
+        "log_file",
+        "",
+        "also log to this file; rotated at 20 MiB, lines cut at 1024 characters; started as \
+         device-plugin, the vendor's file",
+    ),
+    key(
+        "log_max_age_days",
+        "7",
+        "days that rotated log files are kept, 1 to 700",
+    ),
+    key(
+        "log_max_backups",
+        "30",
+        "rotated log files that are kept, 1 to 180",
+    ),
 ];

@@ -9,7 +9,6 @@ use crate::offering::{Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
 use super::names::read_names;
-
 use super::sources::{ConfigError, Layered, Setting, Source};
 
 /// Form of the log lines.
@@ -82,6 +81,12 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Log level.
     pub log_level: tracing::Level,
+    /// Log file beside standard error.
+    pub log_file: Option<PathBuf>,
+    /// How long rotated log files are kept.
+    pub log_max_age: Duration,
+    /// How many rotated log files are kept.
+    pub log_max_backups: usize,
     /// `LD_LIBRARY_PATH` of this process.
     pub ld_library_path: Option<String>,
     /// Whether Ascend Docker Runtime marked our container.
@@ -166,6 +171,13 @@ impl Config {
                     ("trace", tracing::Level::TRACE),
                 ],
             )?,
+            log_file: read.optional("log_file", Reader::file)?,
+            log_max_age: read
+                .number("log_max_age_days", 1, 700)
+                .map(|days| Duration::from_secs(days * 86_400))?,
+            log_max_backups: read
+                .number("log_max_backups", 1, 180)
+                .map(|count| usize::try_from(count).unwrap_or(usize::MAX))?,
             ld_library_path: layered.ld_library_path.clone(),
             docker_runtime: layered.docker_runtime,
             visible_devices: layered.visible_devices.clone(),
@@ -224,6 +236,14 @@ impl Reader<'_> {
         if path.as_os_str().len() > SOCKET_PATH_MAX_BYTES {
             let limit = format!("at most {SOCKET_PATH_MAX_BYTES} bytes, the limit of unix sockets");
             return Err(self.refuse(key, limit));
+        }
+        Ok(path)
+    }
+
+    fn file(&self, key: &'static str) -> Result<PathBuf, ConfigError> {
+        let path = self.absolute(key)?;
+        if self.setting(key).value.ends_with('/') || path.file_name().is_none() {
+            return Err(self.refuse(key, "the path of a file, without / at the end"));
         }
         Ok(path)
     }
