@@ -12,6 +12,7 @@ mod front;
 mod host_paths;
 mod late_store;
 mod owner;
+mod pulse;
 mod settle;
 mod start;
 mod watch_chips;

@@ -10,8 +10,8 @@
 mod go_flags;
 mod keys;
 mod names;
-mod reference;
 mod nearest;
+mod reference;
 mod sources;
 mod validated;
 mod vendor_environment;

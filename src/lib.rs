@@ -16,6 +16,7 @@ pub mod driver;
 pub mod files;
 pub mod footing;
 pub mod health;
+pub mod health_http;
 pub mod injection;
 pub mod kubelet;
 pub mod ledger;

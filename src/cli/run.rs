@@ -7,6 +7,7 @@ use clap::ArgMatches;
 use crate::agent;
 use crate::clock::SystemClock;
 use crate::config::{Config, LogFormat};
+use crate::health_http::{Endpoint, Tls};
 use crate::telemetry::{self, LineForm, LogFileSettings};
 
 use super::exit::Outcome;
@@ -30,6 +31,13 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
 
 /// Runs the agent; `notes` are what a person should know about how it was started.
 pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
+    let tls = config.health_tls.as_ref();
+    let tls = match tls.map(|(cert, key)| Tls::load(cert, key)).transpose() {
+        Ok(tls) => tls,
+        Err(error) => return Outcome::usage(&error),
+    };
+    let addresses = config.health_addresses.clone();
+    let health = (!addresses.is_empty()).then_some(Endpoint { addresses, tls });
     let form = match config.log_format {
         LogFormat::Human => LineForm::Human,
         LogFormat::Json => LineForm::Json,
@@ -59,7 +67,7 @@ pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(agent::run(config)),
+        Ok(runtime) => runtime.block_on(agent::run(config, health)),
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
     match ended {

@@ -1,5 +1,6 @@
 //! The typed configuration.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::offering::{Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
 use super::names::read_names;
-use super::sources::{ConfigError, Layered, Setting, Source};
+use super::sources::{ConfigError, Layered, Setting};
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,10 @@ pub struct Config {
     pub driver_init: Duration,
     /// Grace while the driver is silent.
     pub driver_grace: Duration,
+    /// Where health is served: the first of these that can be had. None serves none.
+    pub health_addresses: Vec<SocketAddr>,
+    /// Certificate and key of the health server.
+    pub health_tls: Option<(PathBuf, PathBuf)>,
     /// Log form.
     pub log_format: LogFormat,
     /// Log level.
@@ -95,9 +100,9 @@ pub struct Config {
     pub visible_devices: Option<String>,
     /// Whether Kubernetes set its own variables.
     pub in_pod: bool,
-    /// Whether nobody chose the state folder.
+    /// Whether nobody chose another state folder.
     pub state_dir_unset: bool,
-    /// Whether nobody chose the admin socket.
+    /// Whether nobody chose another admin socket.
     pub admin_socket_unset: bool,
 }
 
@@ -157,6 +162,8 @@ impl Config {
             driver_call: millis("driver_call_ms", 50, 30_000)?,
             driver_init: seconds("driver_init_seconds", 1, 600)?,
             driver_grace: seconds("driver_grace_seconds", 0, 600)?,
+            health_addresses: read.addresses("health_address")?,
+            health_tls: read.pair("health_tls_cert", "health_tls_key")?,
             log_format: read.choice(
                 "log_format",
                 &[("human", LogFormat::Human), ("json", LogFormat::Json)],
@@ -182,8 +189,8 @@ impl Config {
             docker_runtime: layered.docker_runtime,
             visible_devices: layered.visible_devices.clone(),
             in_pod: layered.in_pod,
-            state_dir_unset: read.setting("state_dir").source == Source::Default,
-            admin_socket_unset: read.setting("admin_socket").source == Source::Default,
+            state_dir_unset: read.is_default("state_dir"),
+            admin_socket_unset: read.is_default("admin_socket"),
         })
     }
 }
@@ -202,6 +209,12 @@ impl Reader<'_> {
             "{key} is not in the table"
         );
         self.layered.setting(key)
+    }
+
+    fn is_default(&self, key: &'static str) -> bool {
+        let value = self.setting(key).value;
+        KEYS.iter()
+            .any(|known| known.name == key && known.default == value)
     }
 
     fn refuse(&self, key: &'static str, expected: impl Into<String>) -> ConfigError {
@@ -238,6 +251,39 @@ impl Reader<'_> {
             return Err(self.refuse(key, limit));
         }
         Ok(path)
+    }
+
+    /// None when unset. All addresses are tried in both versions of IP.
+    fn addresses(&self, key: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
+        let text = self.setting(key).value;
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let parsed: Option<Vec<SocketAddr>> = match text.strip_prefix(':') {
+            Some(port) => port.parse().ok().map(|port| {
+                let all: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+                all.map(|address| SocketAddr::new(address, port)).to_vec()
+            }),
+            None => text.parse().ok().map(|address| vec![address]),
+        };
+        parsed
+            .filter(|addresses| addresses.iter().all(|address| address.port() > 0))
+            .ok_or_else(|| self.refuse(key, "IP:PORT or :PORT, with a port from 1 to 65535"))
+    }
+
+    /// Two paths that need each other.
+    fn pair(
+        &self,
+        first: &'static str,
+        second: &'static str,
+    ) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
+        let one = self.optional(first, Self::file)?;
+        match (one, self.optional(second, Self::file)?) {
+            (None, None) => Ok(None),
+            (Some(one), Some(two)) => Ok(Some((one, two))),
+            (Some(_), None) => Err(self.refuse(first, format!("needs {second} beside it"))),
+            (None, Some(_)) => Err(self.refuse(second, format!("needs {first} beside it"))),
+        }
     }
 
     fn file(&self, key: &'static str) -> Result<PathBuf, ConfigError> {
@@ -356,6 +402,32 @@ mod tests {
                 text.contains(key) && text.contains(part) && text.contains(&flag),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn health_is_served_on_one_address_or_on_all_with_both_files_or_none() {
+        let config = build(&[("health_address", ":11251")]).expect("valid");
+        let texts: Vec<String> = config
+            .health_addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(texts, ["[::]:11251", "0.0.0.0:11251"]);
+        let config = build(&[("health_address", "127.0.0.1:80")]).expect("valid");
+        assert_eq!(config.health_addresses.len(), 1);
+        assert!(build(&[]).expect("valid").health_addresses.is_empty());
+        for (key, value, part) in [
+            ("health_address", "11251", "IP:PORT"),
+            ("health_address", ":0", "IP:PORT"),
+            ("health_address", "localhost:80", "IP:PORT"),
+            ("health_tls_cert", "/c", "needs health_tls_key"),
+            ("health_tls_key", "/k", "needs health_tls_cert"),
+            ("log_file", "/var/log/", "the path of a file"),
+            ("log_max_backups", "181", "1 to 180"),
+        ] {
+            let text = build(&[(key, value)]).expect_err("refused").to_string();
+            assert!(text.contains(part), "{text}");
         }
     }
 

@@ -207,7 +207,7 @@ pub const VENDOR_FLAGS: &[VendorFlag] = &[
         "30",
         "seconds until a network fault counts",
         Effect::None(
-            "network faults count as the driver reports them; the vendor's plugin ignores it as well",
+            "no link state changes a chip's health; the vendor's plugin ignores this flag as well",
         ),
     ),
     flag(

@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 
 use super::go_flags::{GoFlagError, Words, parse};
-use super::keys::KEYS;
 use super::sources::GivenSetting;
 use super::vendor_flags::{EDGE_LOG_FILE, Effect, LOG_FILE, VENDOR_FLAGS, VendorFlag};
 use super::vendor_rules::Line;
@@ -184,11 +183,6 @@ impl Line<'_> {
 
 impl VendorLine {
     fn set(&mut self, key: &'static str, value: &str, flag: &str) {
-        if !KEYS.iter().any(|known| known.name == key) {
-            self.notes
-                .push(format!("-{flag}={value}: no effect yet in this release"));
-            return;
-        }
         self.settings.push(GivenSetting {
             key,
             value: value.to_owned(),
@@ -291,11 +285,7 @@ mod tests {
             ),
             ("-hotReset=0", "-hotReset=-1", "no chip is reset"),
             ("-autoStowing=false", "-autoStowing", "hold_down_seconds"),
-            (
-                "-linkdownTimeout=5",
-                "-linkdownTimeout=30",
-                "network faults",
-            ),
+            ("-linkdownTimeout=5", "-linkdownTimeout=30", "no link state"),
             (
                 "-dealWatchHandler",
                 "-dealWatchHandler=0",

@@ -1,6 +1,9 @@
 //! Manifests that were written for the vendor's device plugin start the agent unchanged.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -39,6 +42,10 @@ struct Agent(Child);
 
 impl Agent {
     fn start(node: &Node, manifest: &Manifest) -> Self {
+        Self::start_with(node, manifest, &[])
+    }
+
+    fn start_with(node: &Node, manifest: &Manifest, words: &[String]) -> Self {
         let log = File::options()
             .create(true)
             .append(true)
@@ -51,6 +58,7 @@ impl Agent {
         };
         let child = manifest
             .command()
+            .args(words)
             .env("KUBERNETES_SERVICE_HOST", "10.0.0.1")
             .env("ASCEND_AGENT_DEVICE_PLUGIN_DIR", node.stage.path("dp"))
             .env("ASCEND_AGENT_POD_RESOURCES_SOCKET", pod_resources)
@@ -220,4 +228,83 @@ fn config_show_and_check_know_the_flags_of_the_plugin() {
     );
     let bad = vendor(&["config", "check", "--", "-hotReset=7"], &[]);
     assert_eq!(bad.status.code(), Some(2));
+}
+
+#[test]
+fn l5_l6_under_the_vendors_flags_health_is_served_and_the_log_file_written() {
+    let mut node = Node::of("910b3-8x1");
+    node.start_kubelet(&json!({}));
+    let port = free_port();
+    let log = node.stage.path("log/devicePlugin.log");
+    let words = [
+        "-enable-healthz=true".to_owned(),
+        format!("-healthz-address={port}"),
+        format!("-logFile={}", path_text(&log)),
+        "-logLevel=-1".to_owned(),
+    ];
+    let agent = Agent::start_with(&node, &Manifest(PLAIN), &words);
+    // It answers before it is ready, and it is not ready before kubelet reads its lists.
+    eventually("it lives", PATIENCE, || {
+        (probe(port, "/")?.0 == 200).then_some(())
+    });
+    node.allocatable(8);
+    assert_eq!(probe(port, "/healthz"), Some((200, "ok".to_owned())));
+    // Without pod-resources it promises less than all.
+    eventually("what is missing is named", PATIENCE, || {
+        let (status, said) = probe(port, "/readyz")?;
+        (status == 503 && said.contains("pod-resources") && said.lines().count() == 1).then_some(())
+    });
+    let mode = fs::metadata(&log)
+        .expect("the log file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o7777, 0o640);
+    let written = fs::read_to_string(&log).expect("the log file");
+    assert!(written.contains("ascend-agent starts"), "{written}");
+
+    // One port is one agent's.
+    let second = Manifest(PLAIN)
+        .command()
+        .args(&words[..2])
+        .env("ASCEND_AGENT_STATE_DIR", "none")
+        .output()
+        .expect("the program");
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("free the port"), "{second:?}");
+    drop(agent);
+    assert_eq!(probe(port, "/"), None);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_bad_usage() {
+    let output = vendor(
+        &[
+            "-enable-healthz",
+            "-tls-cert-file=/nonexistent/c",
+            "-tls-private-key-file=/nonexistent/k",
+        ],
+        &[],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("/nonexistent/c"),
+        "{output:?}"
+    );
+}
+
+/// A port that was free a moment ago, of those the flag takes.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
+/// Status and body; `None` when nobody answers.
+fn probe(port: u16, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
