@@ -12,8 +12,11 @@ mod front;
 mod host_paths;
 mod late_store;
 mod owner;
+mod pulse;
+mod settle;
 mod start;
 mod watch_chips;
 mod watch_records;
 
+pub use settle::{places, settle};
 pub use start::{StartError, run};

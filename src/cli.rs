@@ -6,6 +6,7 @@
 mod audit;
 mod config;
 mod demo;
+mod device_plugin;
 mod doctor;
 mod exit;
 mod output;
@@ -31,13 +32,16 @@ const DRIVER_HOST: &str = "driver-host";
 #[must_use]
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os();
-    let _program = words.next();
+    let program = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
     if words.first().is_some_and(|word| word == DRIVER_HOST) {
         return match HostOptions::from_args(words.into_iter().skip(1)) {
             Ok(options) => host::run(&options),
             Err(error) => exit::code(&Outcome::usage(&error)),
         };
+    }
+    if let Some(line) = device_plugin::line(&program, &words) {
+        return exit::code(&device_plugin::run(line));
     }
     match usage::command().try_get_matches() {
         Ok(matches) => exit::code(&dispatch(&matches)),

@@ -15,3 +15,4 @@ pub mod offer;
 pub mod product;
 pub mod status;
 pub mod time;
+pub mod vitals;

@@ -1,19 +1,21 @@
-//! Logs: to standard error, for people or for programs. A reader that stalls or went away costs lines and
-//! nothing else: no task ever waits for standard error or fails with it.
+//! Logs: to standard error, for people or for programs, and to a file where one is asked for. A reader
+//! that stalls, a full disk or a folder that went away costs lines and nothing else: no task ever waits
+//! for a log or fails with it.
+
+mod log_file;
+mod old_files;
+mod queue;
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
 
 use tracing_subscriber::fmt;
 
-/// Lines that wait for standard error; further ones are counted and dropped.
-const LINES_WAITING: usize = 1024;
+use crate::ports::Clock;
 
-/// How long the end of the program waits for the last lines.
-const LAST_LINES: Duration = Duration::from_secs(1);
+use self::log_file::LogFile;
+pub use self::log_file::LogFileSettings;
+use self::queue::{Lines, Stream, capped, queue};
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,24 +28,19 @@ pub enum LineForm {
 
 /// Dropped at the end of the program, it waits a moment for the last lines.
 #[derive(Debug)]
-pub struct Logs(Lines);
+pub struct Logs(Outputs);
 
 #[derive(Clone, Debug)]
-struct Lines {
-    queue: SyncSender<Line>,
-    lost: Arc<AtomicU64>,
+struct Outputs {
+    stderr: Lines,
+    file: Option<Lines>,
 }
 
-#[derive(Debug)]
-enum Line {
-    Text(Vec<u8>),
-    Last(SyncSender<()>),
-}
-
-impl Write for Lines {
+impl Write for Outputs {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.queue.try_send(Line::Text(line.to_vec())).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        self.stderr.send(line);
+        if let Some(file) = &self.file {
+            file.send(&capped(line));
         }
         Ok(line.len())
     }
@@ -55,10 +52,9 @@ impl Write for Lines {
 
 impl Drop for Logs {
     fn drop(&mut self) {
-        let (written, last) = sync_channel(1);
-        if self.0.queue.try_send(Line::Last(written)).is_ok() {
-            // A reader that stalls loses the rest.
-            let _ = last.recv_timeout(LAST_LINES);
+        self.0.stderr.finish();
+        if let Some(file) = &self.0.file {
+            file.finish();
         }
     }
 }
@@ -67,17 +63,28 @@ impl Drop for Logs {
 ///
 /// # Errors
 /// When no thread can be had.
-pub fn init(form: LineForm, level: tracing::Level) -> io::Result<Logs> {
-    let (queue, waiting) = sync_channel(LINES_WAITING);
-    let lines = Lines {
-        queue,
-        lost: Arc::default(),
-    };
-    let lost = Arc::clone(&lines.lost);
+pub fn init(
+    form: LineForm,
+    level: tracing::Level,
+    file: Option<LogFileSettings>,
+    clock: Arc<dyn Clock>,
+) -> io::Result<Logs> {
+    let (stderr, waiting) = queue();
     std::thread::Builder::new()
         .name("log".to_owned())
-        .spawn(move || pass_on(&waiting, &lost, io::stderr()))?;
-    let writer = lines.clone();
+        .spawn(move || waiting.pass_on(&mut Stream(io::stderr())))?;
+    let file = match file {
+        None => None,
+        Some(settings) => {
+            let (lines, waiting) = queue();
+            std::thread::Builder::new()
+                .name("log-file".to_owned())
+                .spawn(move || waiting.pass_on(&mut LogFile::new(settings, clock)))?;
+            Some(lines)
+        }
+    };
+    let outputs = Outputs { stderr, file };
+    let writer = outputs.clone();
     let builder = fmt()
         .with_max_level(level)
         .with_writer(move || writer.clone())
@@ -87,50 +94,5 @@ pub fn init(form: LineForm, level: tracing::Level) -> io::Result<Logs> {
         LineForm::Human => builder.try_init(),
         LineForm::Json => builder.json().flatten_event(true).try_init(),
     };
-    Ok(Logs(lines))
-}
-
-fn pass_on(lines: &Receiver<Line>, lost: &AtomicU64, mut to: impl Write) {
-    for line in lines {
-        // Nobody can be told that nobody reads.
-        drop(match line {
-            Line::Text(text) => to.write_all(&text),
-            Line::Last(written) => {
-                let _ = written.try_send(());
-                Ok(())
-            }
-        });
-        let lost = lost.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            drop(writeln!(
-                to,
-                "{lost} log lines were lost: standard error was not read"
-            ));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reader_that_stalls_delays_nobody_and_the_lost_lines_are_counted() {
-        let (queue, waiting) = sync_channel(1);
-        let lost = Arc::default();
-        let mut lines = Lines {
-            queue,
-            lost: Arc::clone(&lost),
-        };
-        for _ in 0..3 {
-            assert_eq!(lines.write(b"line\n").unwrap(), 5);
-        }
-        drop(lines);
-        let mut read = Vec::new();
-        pass_on(&waiting, &lost, &mut read);
-        assert_eq!(
-            String::from_utf8(read).unwrap(),
-            "line\n2 log lines were lost: standard error was not read\n"
-        );
-    }
+    Ok(Logs(outputs))
 }

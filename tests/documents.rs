@@ -10,6 +10,9 @@ mod commands;
 #[path = "documents/configuration.rs"]
 mod configuration;
 #[cfg(test)]
+#[path = "documents/flags.rs"]
+mod flags;
+#[cfg(test)]
 #[path = "documents/links.rs"]
 mod links;
 #[cfg(test)]

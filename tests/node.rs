@@ -36,6 +36,8 @@ mod kubelet;
 #[cfg(test)]
 #[path = "node/lists.rs"]
 mod lists;
+#[path = "node/manifests.rs"]
+mod manifests;
 #[cfg(test)]
 #[path = "node/modes.rs"]
 mod modes;

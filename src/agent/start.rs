@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::domain::chip::DiePolicy;
 use crate::domain::offer::Offer;
 use crate::driver::client::{DriverConfig, DriverHost};
+use crate::health_http::{BindError, Endpoint};
 use crate::kubelet::{
     KubeletActivity, KubeletConfig, KubeletParts, KubeletStatus, RecordsReader, serve,
 };
@@ -33,6 +34,8 @@ use super::delivery::tell_delivery;
 use super::front::Front;
 use super::late_store::{LateStore, open_failure};
 use super::owner::{Outlets, Owner, OwnerSettings, StoreState};
+use super::pulse::{self, Beats, Observed};
+use super::settle::report_lacks;
 use super::watch_chips::{ChipPacing, watch_chips};
 use super::watch_records::watch_records;
 
@@ -70,9 +73,16 @@ pub enum StartError {
     /// The configured mode is not for this hardware.
     #[error(transparent)]
     Unfit(#[from] ChipRefused),
+    /// Health cannot be served where it was asked for.
+    #[error(transparent)]
+    Health(#[from] BindError),
     /// A fault of ours: without its owner the agent can do nothing, and a new one rebuilds everything.
     #[error("the owner of the ledger broke; its last words are in the log")]
     OwnerBroke,
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::System { what, source }
 }
 
 /// Ends the agent when the owner ends, however it ends.
@@ -84,17 +94,22 @@ impl Drop for EndsAgent {
     }
 }
 
-/// Runs the agent until SIGTERM, SIGINT or SIGQUIT.
+/// Runs the agent until SIGTERM, SIGINT or SIGQUIT; answers probes at `health` from the first moment on.
 ///
 /// # Errors
 /// When it could not start; once started it lives through failures of store, driver and kubelet.
-pub async fn run(config: Config) -> Result<(), StartError> {
+pub async fn run(config: Config, health: Option<Endpoint>) -> Result<(), StartError> {
     let clock = Arc::new(SystemClock::open().map_err(StartError::Clock)?);
     let cancel = CancellationToken::new();
     let tracker = TaskTracker::new();
     let (reregister, reregister_asked) = mpsc::channel(1);
     follow_signals(&tracker, &cancel, reregister)?;
     announce(&config);
+    report_lacks(&config).map_err(system("a thread"))?;
+    let shared_clock: Arc<dyn Clock> = Arc::<SystemClock>::clone(&clock);
+    let driver_init = config.driver_init;
+    let pulse = pulse::begin(health, driver_init, &shared_clock, &tracker, &cancel).await?;
+
     let opened = open_store(&config, &clock, &cancel).await;
     let (journal, state) = match opened {
         Ok(opened) => opened,
@@ -103,12 +118,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     };
     let journal = Arc::new(journal);
 
-    let kubelet_config = KubeletConfig::new(
-        &config.device_plugin_dir,
-        &config.pod_resources_socket,
-        RandomIds.grant().0,
-    );
-    let shared_clock: Arc<dyn Clock> = Arc::<SystemClock>::clone(&clock);
+    let kubelet_config = kubelet_config(&config);
     let records = Arc::new(RecordsReader::new(
         &kubelet_config,
         Arc::clone(&shared_clock),
@@ -134,11 +144,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     );
     let front = Front::new(
         commands.clone(),
-        offers_seen,
+        offers_seen.clone(),
         records,
         Arc::clone(&journal),
         config.offering.domain().to_owned(),
-        status_seen,
+        status_seen.clone(),
     );
     let ends = EndsAgent(cancel.clone());
     let owner = tracker.spawn(async move {
@@ -147,7 +157,14 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     });
     admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel)?;
 
-    let driver = start_driver(&config, &commands, &tracker, &cancel)?;
+    let beats = Beats::default();
+    let driver = start_driver(&config, &commands, &beats, &tracker, &cancel)?;
+    pulse.hand_over(Observed {
+        administration: front.clone(),
+        registrations: status_seen,
+        offers: offers_seen,
+        driver: beats,
+    });
     let activity = KubeletActivity::new(Arc::clone(&shared_clock));
     wait_for_chips(sampled_seen, &cancel).await;
     tracker.spawn(watch_records(
@@ -193,22 +210,20 @@ async fn end_when_unfit(
 fn start_driver(
     config: &Config,
     commands: &mpsc::Sender<Command>,
+    beats: &Beats,
     tracker: &TaskTracker,
     cancel: &CancellationToken,
 ) -> Result<Arc<DriverHost>, StartError> {
     let (notices, notices_seen) = mpsc::channel(NOTICE_QUEUE);
-    let driver = DriverHost::start(driver_config(config)?, notices).map_err(|source| {
-        StartError::System {
-            what: "a thread for the driver",
-            source,
-        }
-    })?;
+    let driver = DriverHost::start(driver_config(config)?, notices)
+        .map_err(system("a thread for the driver"))?;
     let driver = Arc::new(driver);
     tracker.spawn(watch_chips(
         Arc::clone(&driver),
         commands.clone(),
         notices_seen,
         chip_pacing(config),
+        beats.clone(),
         cancel.clone(),
     ));
     Ok(driver)
@@ -220,6 +235,14 @@ fn announce(config: &Config) {
         "ascend-agent starts; it serves kubelet 1.26 and newer"
     );
     tell_delivery(config);
+}
+
+fn kubelet_config(config: &Config) -> KubeletConfig {
+    KubeletConfig::new(
+        &config.device_plugin_dir,
+        &config.pod_resources_socket,
+        RandomIds.grant().0,
+    )
 }
 
 /// The way back: no more driver, a last record, the store closed, every task ended. True when the owner
@@ -265,10 +288,7 @@ fn chip_pacing(config: &Config) -> ChipPacing {
 }
 
 fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {
-    let program = std::env::current_exe().map_err(|source| StartError::System {
-        what: "the path of this program",
-        source,
-    })?;
+    let program = std::env::current_exe().map_err(system("the path of this program"))?;
     let lock_dir = config
         .state_dir
         .clone()
@@ -377,12 +397,7 @@ fn follow_signals(
     cancel: &CancellationToken,
     reregister: mpsc::Sender<()>,
 ) -> Result<(), StartError> {
-    let open = |kind| {
-        signal(kind).map_err(|source| StartError::System {
-            what: "signal reception",
-            source,
-        })
-    };
+    let open = |kind| signal(kind).map_err(system("signal reception"));
     let mut terminate = open(SignalKind::terminate())?;
     let mut interrupt = open(SignalKind::interrupt())?;
     let mut quit = open(SignalKind::quit())?;

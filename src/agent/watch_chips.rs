@@ -14,6 +14,7 @@ use crate::ports::{Hardware, HardwareError, HardwareNotice};
 use super::command::{Command, DriverTrouble};
 use super::die_policy::WantedDiePolicy;
 use super::host_paths::count_chip_nodes;
+use super::pulse::Beats;
 
 /// Pause between two tries to enumerate a node that is not complete: short at first, because chips
 /// come up within minutes of a boot, then rare, because each try initialises the driver anew.
@@ -50,6 +51,7 @@ pub(super) async fn watch_chips<H: Hardware>(
     owner: mpsc::Sender<Command>,
     notices: mpsc::Receiver<HardwareNotice>,
     pacing: ChipPacing,
+    beats: Beats,
     cancel: CancellationToken,
 ) {
     let watch = Watch {
@@ -58,6 +60,7 @@ pub(super) async fn watch_chips<H: Hardware>(
         notices,
         die_policy: WantedDiePolicy::new(pacing.die_policy),
         pacing,
+        beats,
         chips: 0,
         most_chips: 0,
         incomplete_since: None,
@@ -75,6 +78,8 @@ struct Watch<H> {
     notices: mpsc::Receiver<HardwareNotice>,
     pacing: ChipPacing,
     die_policy: WantedDiePolicy,
+    /// Every word to the owner counts.
+    beats: Beats,
     chips: usize,
     most_chips: usize,
     incomplete_since: Option<Instant>,
@@ -279,7 +284,9 @@ impl<H: Hardware> Watch<H> {
     }
 
     async fn tell(&self, command: Command) -> Result<(), OwnerGone> {
-        self.owner.send(command).await.map_err(|_| OwnerGone)
+        self.owner.send(command).await.map_err(|_| OwnerGone)?;
+        self.beats.beat();
+        Ok(())
     }
 }
 
@@ -401,7 +408,8 @@ mod tests {
             die_policy: DiePolicy::Union,
         };
         let watching = Arc::clone(&hardware);
-        watch_chips(watching, owner, notices, pacing, CancellationToken::new()).await;
+        let (beats, cancel) = (Beats::default(), CancellationToken::new());
+        watch_chips(watching, owner, notices, pacing, beats, cancel).await;
         // The first look, and one after the ends.
         assert_eq!(hardware.inventories.load(Ordering::Relaxed), 2);
         assert_eq!(hardware.policies.load(Ordering::Relaxed), 2);

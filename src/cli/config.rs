@@ -1,13 +1,17 @@
 //! `config check`, `config show` and `config reference`.
 
+use std::ffi::OsString;
+
 use clap::ArgMatches;
 use serde_json::json;
 
-use crate::config::{Config, KEYS, reference};
+use crate::config::{
+    Config, ConfigError, KEYS, Layered, VendorLine, VendorLineError, VendorRequest, reference,
+};
 
 use super::exit::Outcome;
 use super::output::{Table, print, print_as};
-use super::usage::{form_of, gather};
+use super::usage::{VENDOR_LINE, form_of, gather, gather_with};
 
 pub(super) fn config(given: &ArgMatches) -> Outcome {
     match given.subcommand() {
@@ -19,7 +23,12 @@ pub(super) fn config(given: &ArgMatches) -> Outcome {
 }
 
 fn check(given: &ArgMatches) -> Outcome {
-    match gather(given).and_then(|layered| Config::build(&layered)) {
+    let layered = match gathered(given) {
+        Ok(layered) => layered,
+        Err(Trouble::Line(error)) => return Outcome::usage(&error),
+        Err(Trouble::Config(error)) => return Outcome::failed(&error),
+    };
+    match Config::build(&layered) {
         Ok(_) => print("the configuration is valid\n"),
         Err(error) => {
             // A bad file is what this command looks for; bad flags are bad usage all the same.
@@ -28,10 +37,30 @@ fn check(given: &ArgMatches) -> Outcome {
     }
 }
 
+enum Trouble {
+    Line(VendorLineError),
+    Config(ConfigError),
+}
+
+/// The layers, with the command line of the device plugin after `--` as one of them.
+fn gathered(given: &ArgMatches) -> Result<Layered, Trouble> {
+    let Some(words) = given.get_many::<OsString>(VENDOR_LINE) else {
+        return gather(given).map_err(Trouble::Config);
+    };
+    let line = match VendorRequest::read(words.cloned()).map_err(Trouble::Line)? {
+        VendorRequest::Run(line) => line,
+        VendorRequest::Help | VendorRequest::Version => VendorLine::default(),
+    };
+    let mut layered = gather_with(given, line.settings).map_err(Trouble::Config)?;
+    layered.set_default("log_file", &line.default_log_file);
+    Ok(layered)
+}
+
 fn show(given: &ArgMatches) -> Outcome {
-    let layered = match gather(given) {
+    let layered = match gathered(given) {
         Ok(layered) => layered,
-        Err(error) => return Outcome::usage(&error),
+        Err(Trouble::Line(error)) => return Outcome::usage(&error),
+        Err(Trouble::Config(error)) => return Outcome::usage(&error),
     };
     let mut table = Table::new(&["KEY", "VALUE", "SOURCE", "MEANING"]);
     let mut document = serde_json::Map::new();

@@ -1,10 +1,14 @@
 //! `run`.
 
+use std::sync::Arc;
+
 use clap::ArgMatches;
 
 use crate::agent;
-use crate::config::LogFormat;
-use crate::telemetry::{self, LineForm};
+use crate::clock::SystemClock;
+use crate::config::{Config, LogFormat};
+use crate::health_http::{Endpoint, Tls};
+use crate::telemetry::{self, LineForm, LogFileSettings};
 
 use super::exit::Outcome;
 use super::usage::config_of;
@@ -19,19 +23,42 @@ const BLOCKING_THREADS: usize = 8;
 const STACK_BYTES: usize = 1 << 20;
 
 pub(super) fn run(given: &ArgMatches) -> Outcome {
-    let config = match config_of(given) {
-        Ok(config) => config,
+    match config_of(given) {
+        Ok(config) => start(config, &[]),
+        Err(error) => Outcome::usage(&error),
+    }
+}
+
+/// Runs the agent; `notes` are what a person should know about how it was started.
+pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
+    let tls = config.health_tls.as_ref();
+    let tls = match tls.map(|(cert, key)| Tls::load(cert, key)).transpose() {
+        Ok(tls) => tls,
         Err(error) => return Outcome::usage(&error),
     };
+    let addresses = config.health_addresses.clone();
+    let health = (!addresses.is_empty()).then_some(Endpoint { addresses, tls });
     let form = match config.log_format {
         LogFormat::Human => LineForm::Human,
         LogFormat::Json => LineForm::Json,
     };
-    let _logs = match telemetry::init(form, config.log_level) {
+    let clock = match SystemClock::open() {
+        Ok(clock) => Arc::new(clock),
+        Err(error) => return Outcome::Failed(format!("the clocks cannot be read: {error}")),
+    };
+    let file = config.log_file.clone().map(|path| LogFileSettings {
+        path,
+        max_age: config.log_max_age,
+        max_backups: config.log_max_backups,
+    });
+    let _logs = match telemetry::init(form, config.log_level, file, clock) {
         Ok(logs) => logs,
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
     tracing::info!(?config, "effective configuration");
+    for note in notes {
+        tracing::warn!("{note}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .max_blocking_threads(BLOCKING_THREADS)
@@ -40,7 +67,7 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(agent::run(config)),
+        Ok(runtime) => runtime.block_on(agent::run(config, health)),
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
     match ended {

@@ -1,12 +1,17 @@
 //! The command line: commands by hand, one flag per configuration key from the table of keys.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::config::{Config, ConfigError, KEYS, Layered, ProcessEnvironment};
+use crate::agent;
+use crate::config::{Config, ConfigError, GivenSetting, KEYS, Layered, ProcessEnvironment};
 
 use super::output::Form;
+
+/// The words after `--`.
+pub(super) const VENDOR_LINE: &str = "device-plugin-line";
 
 pub(super) fn command() -> Command {
     let run = Command::new("run").about("Run the agent on this node");
@@ -51,11 +56,15 @@ pub(super) fn command() -> Command {
         .about("Check or show the configuration")
         .subcommand_required(true)
         .subcommand(layered(
-            Command::new("check").about("Check the configuration and name the first error"),
+            vendor_line(
+                Command::new("check").about("Check the configuration and name the first error"),
+            ),
             false,
         ))
         .subcommand(layered(
-            Command::new("show").about("Show every key, its value, its source and its meaning"),
+            vendor_line(
+                Command::new("show").about("Show every key, its value, its source and its meaning"),
+            ),
             true,
         ))
         .subcommand(Command::new("reference").about(
@@ -97,12 +106,16 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Keep the logs of all processes and say where they are"),
         );
+    // Its flags are those of a Go program; `main` takes them before this parser would.
+    let device_plugin = Command::new("device-plugin")
+        .about("Run with the flags of the vendor's device plugin; -h lists them");
     Command::new("ascend-agent")
         .about("Node agent for Huawei Ascend NPUs on Kubernetes")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(layered(run, false))
+        .subcommand(device_plugin)
         .subcommand(layered(status, true))
         .subcommand(audit)
         .subcommand(store)
@@ -148,6 +161,18 @@ fn layered(command: Command, prints: bool) -> Command {
     )
 }
 
+/// Lets a command look at a command line of the vendor's device plugin.
+fn vendor_line(command: Command) -> Command {
+    command.arg(
+        Arg::new(VENDOR_LINE)
+            .last(true)
+            .num_args(0..)
+            .value_name("DEVICE-PLUGIN-FLAGS")
+            .value_parser(value_parser!(OsString))
+            .help("As if started as device-plugin with these flags"),
+    )
+}
+
 fn moment(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
@@ -157,20 +182,26 @@ fn moment(name: &'static str, help: &'static str) -> Arg {
 
 /// The configuration of a command.
 pub(super) fn gather(given: &ArgMatches) -> Result<Layered, ConfigError> {
+    gather_with(given, Vec::new())
+}
+
+/// The same with flags of another program, over which our own flags win.
+pub(super) fn gather_with(
+    given: &ArgMatches,
+    foreign: Vec<GivenSetting>,
+) -> Result<Layered, ConfigError> {
     let file = given.get_one::<PathBuf>("config");
-    let flags: Vec<(&'static str, String)> = KEYS
-        .iter()
-        .filter_map(|key| {
-            given
-                .get_one::<String>(key.name)
-                .map(|value| (key.name, value.clone()))
-        })
-        .collect();
+    let own = KEYS.iter().filter_map(|key| {
+        given
+            .get_one::<String>(key.name)
+            .map(|value| GivenSetting::of_key(key.name, value.clone()))
+    });
+    let flags: Vec<GivenSetting> = foreign.into_iter().chain(own).collect();
     Layered::gather(file.map(PathBuf::as_path), &ProcessEnvironment, &flags)
 }
 
 pub(super) fn config_of(given: &ArgMatches) -> Result<Config, ConfigError> {
-    Config::build(&gather(given)?)
+    Config::build(&gather(given)?).map(agent::settle)
 }
 
 pub(super) fn form_of(given: &ArgMatches) -> Form {

@@ -193,6 +193,38 @@ pub const KEYS: &[Key] = &[
         "how long chips keep their last health while the process that holds the driver is away or \
          silent, 0 to 600 seconds",
     ),
+    key(
+        "health_address",
+        "",
+        "address of the HTTP health server, IP:PORT or :PORT for all addresses; answers / and /healthz \
+         (a restart would help or not) and /readyz (all is well or not); unset serves none",
+    ),
+    key(
+        "health_tls_cert",
+        "",
+        "certificate of the health server (PEM); needs health_tls_key",
+    ),
+    key(
+        "health_tls_key",
+        "",
+        "key of the health server (PEM); needs health_tls_cert",
+    ),
     key("log_format", "human", "human or json; logs go to stderr"),
     key("log_level", "info", "error, warn, info, debug or trace"),
+    key(
+        "log_file",
+        "",
+        "also log to this file; rotated at 20 MiB, lines cut at 1024 characters; started as \
+         device-plugin, the vendor's file",
+    ),
+    key(
+        "log_max_age_days",
+        "7",
+        "days that rotated log files are kept, 1 to 700",
+    ),
+    key(
+        "log_max_backups",
+        "30",
+        "rotated log files that are kept, 1 to 180",
+    ),
 ];

@@ -12,6 +12,7 @@ use crate::offering::ModeError;
 
 use super::keys::{KEYS, Key, VARIABLE_PREFIX};
 use super::names::NamesError;
+use super::nearest::nearest;
 
 /// File read when none is named; it may be absent.
 pub const DEFAULT_FILE: &str = "/etc/ascend/agent.toml";
@@ -69,6 +70,29 @@ pub struct Setting {
     pub source: Source,
 }
 
+/// A setting of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenSetting {
+    /// Key of the table.
+    pub key: &'static str,
+    /// Text.
+    pub value: String,
+    /// The flag as people know it, for messages.
+    pub flag: String,
+}
+
+impl GivenSetting {
+    /// A flag named like its key.
+    #[must_use]
+    pub fn of_key(key: &'static str, value: String) -> Self {
+        Self {
+            key,
+            value,
+            flag: format!("--{}", key.replace('_', "-")),
+        }
+    }
+}
+
 /// All settings, one per key, and the variables that belong to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layered {
@@ -79,6 +103,8 @@ pub struct Layered {
     pub docker_runtime: bool,
     /// `ASCEND_VISIBLE_DEVICES` of our own container, whoever set it.
     pub visible_devices: Option<String>,
+    /// True when Kubernetes set its own variables, as it does in every container.
+    pub in_pod: bool,
 }
 
 /// What is wrong with the configuration.
@@ -168,14 +194,14 @@ pub enum ConfigError {
 
 impl Layered {
     /// Reads every source. `file` is the one named by flag; without it the default file is read when
-    /// it exists. `flags` are keys with their texts.
+    /// it exists. Of flags for one key the last one counts.
     ///
     /// # Errors
     /// Names the source, the key and the remedy.
     pub fn gather(
         file: Option<&Path>,
         environment: &impl Environment,
-        flags: &[(&'static str, String)],
+        flags: &[GivenSetting],
     ) -> Result<Self, ConfigError> {
         let mut layered = Self {
             settings: KEYS
@@ -194,20 +220,29 @@ impl Layered {
             ld_library_path: None,
             docker_runtime: false,
             visible_devices: None,
+            in_pod: false,
         };
         layered.read_file(file)?;
         layered.read_environment(environment)?;
-        for (name, value) in flags {
-            let source = Source::Flag(format!("--{}", name.replace('_', "-")));
+        for given in flags {
             layered.settings.insert(
-                name,
+                given.key,
                 Setting {
-                    value: value.clone(),
-                    source,
+                    value: given.value.clone(),
+                    source: Source::Flag(given.flag.clone()),
                 },
             );
         }
         Ok(layered)
+    }
+
+    /// Gives a key another default, for a program that is started in another's place.
+    pub fn set_default(&mut self, key: &'static str, value: &str) {
+        if let Some(setting) = self.settings.get_mut(key)
+            && setting.source == Source::Default
+        {
+            value.clone_into(&mut setting.value);
+        }
     }
 
     /// The setting of a key of the table.
@@ -295,6 +330,7 @@ impl Layered {
                 "ASCEND_VISIBLE_DEVICES" => {
                     self.visible_devices = Some(value.to_string_lossy().into_owned());
                 }
+                "KUBERNETES_SERVICE_HOST" => self.in_pod = true,
                 _ => {
                     let Some(written) = name.strip_prefix(VARIABLE_PREFIX) else {
                         continue;
@@ -338,46 +374,9 @@ fn known_key(written: &str, origin: &str) -> Result<&'static Key, ConfigError> {
         .ok_or_else(|| ConfigError::UnknownKey {
             key: written.chars().take(64).collect(),
             origin: origin.to_owned(),
-            hint: nearest(written)
-                .map_or_else(String::new, |key| format!("; did you mean {:?}?", key.name)),
+            hint: nearest(written, KEYS.iter().map(|key| key.name))
+                .map_or_else(String::new, |name| format!("; did you mean {name:?}?")),
         })
-}
-
-/// The key with the fewest edits, when close enough to be meant.
-fn nearest(written: &str) -> Option<&'static Key> {
-    let written: String = written.chars().take(64).collect();
-    let plain = written.replace('_', "");
-    let begun = KEYS
-        .iter()
-        .find(|key| plain.len() >= 4 && key.name.replace('_', "").starts_with(&plain));
-    if begun.is_some() {
-        return begun;
-    }
-    KEYS.iter()
-        .map(|key| (edits(&written, key.name), key))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, key)| *distance <= key.name.len() / 3 + 1)
-        .map(|(_, key)| key)
-}
-
-/// Levenshtein distance.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (above, letter) in from.chars().enumerate() {
-        let mut diagonal = above;
-        let mut left = above + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, other) in row.iter_mut().skip(1).zip(&to) {
-            let substituted = diagonal + usize::from(letter != *other);
-            diagonal = *cell;
-            *cell = substituted.min(*cell + 1).min(left + 1);
-            left = *cell;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -409,7 +408,7 @@ mod tests {
             ("ASCEND_AGENT_LOG_LEVEL", "debug"),
             ("HOME", "/root"),
         ]);
-        let flags = [("state_dir", "/flag".to_owned())];
+        let flags = [GivenSetting::of_key("state_dir", "/flag".to_owned())];
         let layered = Layered::gather(Some(file.path()), &variables, &flags).expect("valid");
         assert_eq!(layered.setting("state_dir").value, "/flag");
         assert_eq!(layered.setting("log_level").value, "debug");
@@ -474,12 +473,5 @@ mod tests {
             Layered::gather(Some(file.path()), &Fixed(&[]), &[]),
             Err(ConfigError::Kind { .. })
         ));
-    }
-
-    #[test]
-    fn counts_edits() {
-        for (from, to, distance) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
-            assert_eq!(edits(from, to), distance);
-        }
     }
 }

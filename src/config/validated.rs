@@ -1,5 +1,6 @@
 //! The typed configuration.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,16 +78,32 @@ pub struct Config {
     pub driver_init: Duration,
     /// Grace while the driver is silent.
     pub driver_grace: Duration,
+    /// Where health is served: the first of these that can be had. None serves none.
+    pub health_addresses: Vec<SocketAddr>,
+    /// Certificate and key of the health server.
+    pub health_tls: Option<(PathBuf, PathBuf)>,
     /// Log form.
     pub log_format: LogFormat,
     /// Log level.
     pub log_level: tracing::Level,
+    /// Log file beside standard error.
+    pub log_file: Option<PathBuf>,
+    /// How long rotated log files are kept.
+    pub log_max_age: Duration,
+    /// How many rotated log files are kept.
+    pub log_max_backups: usize,
     /// `LD_LIBRARY_PATH` of this process.
     pub ld_library_path: Option<String>,
     /// Whether Ascend Docker Runtime marked our container.
     pub docker_runtime: bool,
     /// `ASCEND_VISIBLE_DEVICES` of our own container.
     pub visible_devices: Option<String>,
+    /// Whether Kubernetes set its own variables.
+    pub in_pod: bool,
+    /// Whether nobody chose another state folder.
+    pub state_dir_unset: bool,
+    /// Whether nobody chose another admin socket.
+    pub admin_socket_unset: bool,
 }
 
 impl Config {
@@ -145,6 +162,8 @@ impl Config {
             driver_call: millis("driver_call_ms", 50, 30_000)?,
             driver_init: seconds("driver_init_seconds", 1, 600)?,
             driver_grace: seconds("driver_grace_seconds", 0, 600)?,
+            health_addresses: read.addresses("health_address")?,
+            health_tls: read.pair("health_tls_cert", "health_tls_key")?,
             log_format: read.choice(
                 "log_format",
                 &[("human", LogFormat::Human), ("json", LogFormat::Json)],
@@ -159,9 +178,19 @@ impl Config {
                     ("trace", tracing::Level::TRACE),
                 ],
             )?,
+            log_file: read.optional("log_file", Reader::file)?,
+            log_max_age: read
+                .number("log_max_age_days", 1, 700)
+                .map(|days| Duration::from_secs(days * 86_400))?,
+            log_max_backups: read
+                .number("log_max_backups", 1, 180)
+                .map(|count| usize::try_from(count).unwrap_or(usize::MAX))?,
             ld_library_path: layered.ld_library_path.clone(),
             docker_runtime: layered.docker_runtime,
             visible_devices: layered.visible_devices.clone(),
+            in_pod: layered.in_pod,
+            state_dir_unset: read.is_default("state_dir"),
+            admin_socket_unset: read.is_default("admin_socket"),
         })
     }
 }
@@ -180,6 +209,12 @@ impl Reader<'_> {
             "{key} is not in the table"
         );
         self.layered.setting(key)
+    }
+
+    fn is_default(&self, key: &'static str) -> bool {
+        let value = self.setting(key).value;
+        KEYS.iter()
+            .any(|known| known.name == key && known.default == value)
     }
 
     fn refuse(&self, key: &'static str, expected: impl Into<String>) -> ConfigError {
@@ -214,6 +249,47 @@ impl Reader<'_> {
         if path.as_os_str().len() > SOCKET_PATH_MAX_BYTES {
             let limit = format!("at most {SOCKET_PATH_MAX_BYTES} bytes, the limit of unix sockets");
             return Err(self.refuse(key, limit));
+        }
+        Ok(path)
+    }
+
+    /// None when unset. All addresses are tried in both versions of IP.
+    fn addresses(&self, key: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
+        let text = self.setting(key).value;
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let parsed: Option<Vec<SocketAddr>> = match text.strip_prefix(':') {
+            Some(port) => port.parse().ok().map(|port| {
+                let all: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+                all.map(|address| SocketAddr::new(address, port)).to_vec()
+            }),
+            None => text.parse().ok().map(|address| vec![address]),
+        };
+        parsed
+            .filter(|addresses| addresses.iter().all(|address| address.port() > 0))
+            .ok_or_else(|| self.refuse(key, "IP:PORT or :PORT, with a port from 1 to 65535"))
+    }
+
+    /// Two paths that need each other.
+    fn pair(
+        &self,
+        first: &'static str,
+        second: &'static str,
+    ) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
+        let one = self.optional(first, Self::file)?;
+        match (one, self.optional(second, Self::file)?) {
+            (None, None) => Ok(None),
+            (Some(one), Some(two)) => Ok(Some((one, two))),
+            (Some(_), None) => Err(self.refuse(first, format!("needs {second} beside it"))),
+            (None, Some(_)) => Err(self.refuse(second, format!("needs {first} beside it"))),
+        }
+    }
+
+    fn file(&self, key: &'static str) -> Result<PathBuf, ConfigError> {
+        let path = self.absolute(key)?;
+        if self.setting(key).value.ends_with('/') || path.file_name().is_none() {
+            return Err(self.refuse(key, "the path of a file, without / at the end"));
         }
         Ok(path)
     }
@@ -276,7 +352,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sources::Environment;
+    use super::super::sources::{Environment, GivenSetting};
     use super::*;
 
     struct Nothing;
@@ -290,7 +366,7 @@ mod tests {
     fn build(flags: &[(&'static str, &str)]) -> Result<Config, ConfigError> {
         let flags: Vec<_> = flags
             .iter()
-            .map(|(key, value)| (*key, (*value).to_owned()))
+            .map(|(key, value)| GivenSetting::of_key(key, (*value).to_owned()))
             .collect();
         Config::build(&Layered::gather(None, &Nothing, &flags).expect("gathered"))
     }
@@ -326,6 +402,32 @@ mod tests {
                 text.contains(key) && text.contains(part) && text.contains(&flag),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn health_is_served_on_one_address_or_on_all_with_both_files_or_none() {
+        let config = build(&[("health_address", ":11251")]).expect("valid");
+        let texts: Vec<String> = config
+            .health_addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(texts, ["[::]:11251", "0.0.0.0:11251"]);
+        let config = build(&[("health_address", "127.0.0.1:80")]).expect("valid");
+        assert_eq!(config.health_addresses.len(), 1);
+        assert!(build(&[]).expect("valid").health_addresses.is_empty());
+        for (key, value, part) in [
+            ("health_address", "11251", "IP:PORT"),
+            ("health_address", ":0", "IP:PORT"),
+            ("health_address", "localhost:80", "IP:PORT"),
+            ("health_tls_cert", "/c", "needs health_tls_key"),
+            ("health_tls_key", "/k", "needs health_tls_cert"),
+            ("log_file", "/var/log/", "the path of a file"),
+            ("log_max_backups", "181", "1 to 180"),
+        ] {
+            let text = build(&[(key, value)]).expect_err("refused").to_string();
+            assert!(text.contains(part), "{text}");
         }
     }
 
