@@ -36,6 +36,7 @@ mod kubelet;
 #[cfg(test)]
 #[path = "node/lists.rs"]
 mod lists;
+#[cfg(test)]
 #[path = "node/manifests.rs"]
 mod manifests;
 #[cfg(test)]
