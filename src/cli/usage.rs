@@ -16,6 +16,25 @@ pub(super) const VENDOR_LINE: &str = "device-plugin-line";
 pub(super) fn command() -> Command {
     let run = Command::new("run").about("Run the agent on this node");
     let status = Command::new("status").about("Show what the running agent knows");
+    // Its flags are those of a Go program; `main` takes them before this parser would.
+    let device_plugin = Command::new("device-plugin")
+        .about("Run with the flags of the vendor's device plugin; -h lists them");
+    Command::new("ascend-agent")
+        .about("Node agent for Huawei Ascend NPUs on Kubernetes")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(layered(run, false))
+        .subcommand(device_plugin)
+        .subcommand(layered(status, true))
+        .subcommand(audit())
+        .subcommand(store())
+        .subcommand(config())
+        .subcommand(layered(doctor(), true))
+        .subcommand(demo())
+}
+
+fn audit() -> Command {
     let allocations = Command::new("allocations")
         .about("Show who held which chip and when, from the durable history")
         .arg(moment("since", "Only what happened at or after this time"))
@@ -33,10 +52,13 @@ pub(super) fn command() -> Command {
                 .value_name("[NAMESPACE/]NAME")
                 .help("Only this pod"),
         );
-    let audit = Command::new("audit")
+    Command::new("audit")
         .about("Question the history")
         .subcommand_required(true)
-        .subcommand(layered(allocations, true));
+        .subcommand(layered(allocations, true))
+}
+
+fn store() -> Command {
     let check = Command::new("check").about("Check a copy of the store for damage");
     let backup = Command::new("backup")
         .about("Write a consistent copy of the store")
@@ -47,12 +69,15 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("The copy; it must not exist yet"),
         );
-    let store = Command::new("store")
+    Command::new("store")
         .about("Look after the store")
         .subcommand_required(true)
         .subcommand(layered(check, true))
-        .subcommand(layered(backup, false));
-    let config = Command::new("config")
+        .subcommand(layered(backup, false))
+}
+
+fn config() -> Command {
+    Command::new("config")
         .about("Check or show the configuration")
         .subcommand_required(true)
         .subcommand(layered(
@@ -69,8 +94,11 @@ pub(super) fn command() -> Command {
         ))
         .subcommand(Command::new("reference").about(
             "Print docs/configuration.md: every key, its names, its default and its meaning",
-        ));
-    let doctor = Command::new("doctor")
+        ))
+}
+
+fn doctor() -> Command {
+    Command::new("doctor")
         .about("Look at everything the agent needs from this node, and say what to do")
         .arg(
             Arg::new("host-root")
@@ -86,8 +114,11 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .hide(true)
                 .help("The kernel's list of mounts [default: /proc/self/mountinfo]"),
-        );
-    let demo = Command::new("demo")
+        )
+}
+
+fn demo() -> Command {
+    Command::new("demo")
         .about(
             "Show the agent at work on simulated hardware, under the real kubelet device manager",
         )
@@ -105,23 +136,7 @@ pub(super) fn command() -> Command {
                 .long("verbose")
                 .action(ArgAction::SetTrue)
                 .help("Keep the logs of all processes and say where they are"),
-        );
-    // Its flags are those of a Go program; `main` takes them before this parser would.
-    let device_plugin = Command::new("device-plugin")
-        .about("Run with the flags of the vendor's device plugin; -h lists them");
-    Command::new("ascend-agent")
-        .about("Node agent for Huawei Ascend NPUs on Kubernetes")
-        .version(env!("CARGO_PKG_VERSION"))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(layered(run, false))
-        .subcommand(device_plugin)
-        .subcommand(layered(status, true))
-        .subcommand(audit)
-        .subcommand(store)
-        .subcommand(config)
-        .subcommand(layered(doctor, true))
-        .subcommand(demo)
+        )
 }
 
 /// Adds the configuration's flags, and `-o` where there is something to print.
