@@ -52,24 +52,6 @@ pub(super) fn command() -> Command {
         .subcommand_required(true)
         .subcommand(layered(check, true))
         .subcommand(layered(backup, false));
-    let config = Command::new("config")
-        .about("Check or show the configuration")
-        .subcommand_required(true)
-        .subcommand(layered(
-            vendor_line(
-                Command::new("check").about("Check the configuration and name the first error"),
-            ),
-            false,
-        ))
-        .subcommand(layered(
-            vendor_line(
-                Command::new("show").about("Show every key, its value, its source and its meaning"),
-            ),
-            true,
-        ))
-        .subcommand(Command::new("reference").about(
-            "Print docs/configuration.md: every key, its names, its default and its meaning",
-        ));
     let doctor = Command::new("doctor")
         .about("Look at everything the agent needs from this node, and say what to do")
         .arg(
@@ -119,9 +101,30 @@ pub(super) fn command() -> Command {
         .subcommand(layered(status, true))
         .subcommand(audit)
         .subcommand(store)
-        .subcommand(config)
+        .subcommand(config_command())
         .subcommand(layered(doctor, true))
         .subcommand(demo)
+}
+
+fn config_command() -> Command {
+    Command::new("config")
+        .about("Check or show the configuration")
+        .subcommand_required(true)
+        .subcommand(layered(
+            vendor_line(
+                Command::new("check").about("Check the configuration and name the first error"),
+            ),
+            false,
+        ))
+        .subcommand(layered(
+            vendor_line(
+                Command::new("show").about("Show every key, its value, its source and its meaning"),
+            ),
+            true,
+        ))
+        .subcommand(Command::new("reference").about(
+            "Print docs/configuration.md: every key, its names, its default and its meaning",
+        ))
 }
 
 /// Adds the configuration's flags, and `-o` where there is something to print.
