@@ -60,15 +60,18 @@ fn mixed_cards_are_offered_by_kind() {
     let hardware: Value = serde_json::from_str(&node.sim(&["status", "--json"])).expect("JSON");
     let chips = hardware["chips"].as_array().expect("chips").len();
     let kinds = ["V", "VPro", "IPro"].map(|kind| format!("{ASCEND310P}-{kind}"));
-    let mut offered = 0;
-    for kind in &kinds {
-        wait(&node, kind, 1.max(ids_of(&node, kind).len() as u64));
-        let ids = ids_of(&node, kind);
+    let ids = eventually("every card is offered", PATIENCE, || {
+        let ids = kinds.each_ref().map(|kind| ids_of(&node, kind));
+        (ids.iter().map(Vec::len).sum::<usize>() == chips).then_some(ids)
+    });
+    for (kind, ids) in kinds.iter().zip(&ids) {
         let base = kind.rsplit('/').next().expect("a name");
-        assert!(ids.iter().all(|id| id.starts_with(base)), "{kind}: {ids:?}");
-        offered += ids.len();
+        assert!(!ids.is_empty(), "{kind}");
+        assert!(
+            ids.iter().all(|id| id.starts_with(&format!("{base}-"))),
+            "{kind}: {ids:?}"
+        );
     }
-    assert_eq!(offered, chips);
     assert_eq!(ids_of(&node, ASCEND310P), [""; 0]);
     node = node.resource("huawei.com/Ascend310P-VPro");
     assert_eq!(node.admitted("video", 1).len(), 1);
