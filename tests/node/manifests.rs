@@ -165,7 +165,7 @@ fn w19_nothing_that_keeps_the_plugin_from_starting_is_exit_code_zero() {
         (&["-deviceResetTimeout"], &[], "needs a value"),
         (&[], &[("NODE_NAME", "No Name")], "NODE_NAME"),
         (&[], &[("KUBELET_PORT", "x")], "KUBELET_PORT"),
-        (&[], &[("ASCEND_AGENT_DELIVERY", "cdi")], "devicespec"),
+        (&[], &[("ASCEND_AGENT_DELIVERY", "none")], "devicespec"),
     ] {
         let output = vendor(words, variables);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
