@@ -14,22 +14,25 @@ mod driver;
 mod finding;
 mod kubelet_side;
 mod library;
-mod mounts;
+mod logs;
 mod nodes;
 mod records;
+mod rights;
 mod running;
 mod runtime;
 mod state;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::Config;
+use crate::footing::{FOLDER_BESIDE_SOCKETS, Mounts, is_container};
 use crate::injection::DeliveryChoice;
+use crate::surroundings::Places;
 
 use deadline::{checked, late};
 pub use finding::{Finding, Report, Verdict};
-use mounts::Mounts;
 use running::Agent;
 
 /// Looks at files and folders take far less, unless a mount hangs.
@@ -60,6 +63,8 @@ pub struct Scope {
     pub host_root: PathBuf,
     /// The kernel's list of this process's mounts.
     pub mountinfo: PathBuf,
+    /// What a look at the process's own rights needs.
+    pub places: Places,
 }
 
 /// Looks at the whole node. Takes seconds; at most some minutes, when everything hangs.
@@ -71,7 +76,11 @@ pub fn examine(config: &Config, scope: &Scope) -> Report {
         .unwrap_or_else(|late| Agent::Mute(late.to_string()));
     report.findings.push(running::judge(&agent));
     let file = scope.mountinfo.clone();
-    let mounts = deadline::within(FILES, move || Mounts::read(&file)).unwrap_or_default();
+    let mounts = deadline::within(FILES, move || read_mounts(&file)).unwrap_or_default();
+    let places = scope.places.clone();
+    report.take(checked(rights::WHAT, LIBRARY, move || {
+        vec![rights::judge(&rights::look(&places))]
+    }));
     examine_driver(config, scope, &agent, &mounts, &mut report);
     kubelet_side::examine(config, &agent, &mut report);
     examine_state(config, agent, &mounts, &mut report);
@@ -81,6 +90,11 @@ pub fn examine(config: &Config, scope: &Scope) -> Report {
         vec![clocks::judge(&clocks::look(folder.as_deref()))]
     }));
     report
+}
+
+/// Nothing where they cannot be read; then everything is taken as configured.
+fn read_mounts(file: &Path) -> Mounts {
+    Mounts::parse(&fs::read_to_string(file).unwrap_or_default())
 }
 
 fn examine_driver(
@@ -117,8 +131,10 @@ fn examine_driver(
 
 fn examine_state(config: &Config, agent: Agent, mounts: &Mounts, report: &mut Report) {
     let (folder, mounts) = (config.state_dir.clone(), mounts.clone());
+    let in_container = is_container(&mounts, config.in_pod);
+    let beside = config.device_plugin_dir.join(FOLDER_BESIDE_SOCKETS);
     report.take(checked(state::WHAT, FILES, move || {
-        let place = state::look(folder.as_deref(), &mounts);
+        let place = state::look(folder.as_deref(), &beside, &mounts, in_container);
         vec![state::judge(place.as_ref())]
     }));
     let folder = config.state_dir.clone();
@@ -136,8 +152,14 @@ fn examine_runtime(config: &Config, scope: &Scope, mounts: &Mounts, report: &mut
     }));
     if config.delivery == DeliveryChoice::Cdi {
         let (folder, mounts) = (config.cdi_dir.clone(), mounts.clone());
+        let in_container = is_container(&mounts, config.in_pod);
         report.take(checked(cdi::WHAT, FILES, move || {
-            vec![cdi::judge(&cdi::look(&folder, &mounts))]
+            vec![cdi::judge(&cdi::look(&folder, &mounts, in_container))]
+        }));
+    }
+    if let Some(file) = config.log_file.clone() {
+        report.take(checked(logs::WHAT, FILES, move || {
+            vec![logs::judge(&logs::look(&file))]
         }));
     }
     let list = config.visible_devices.as_deref();

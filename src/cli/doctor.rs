@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 
+use crate::agent;
 use crate::doctor::{Report, Scope, Verdict, examine};
 
 use super::exit::Outcome;
@@ -22,6 +23,7 @@ pub(super) fn doctor(given: &ArgMatches) -> Outcome {
     let scope = Scope {
         host_root: path("host-root", "/"),
         mountinfo: path("mountinfo", "/proc/self/mountinfo"),
+        places: agent::places(&config),
     };
     let report = examine(&config, &scope);
     let printed = match form_of(given) {

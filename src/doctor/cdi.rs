@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::footing::{Mounts, outlives};
+
 use super::finding::Finding;
-use super::mounts::{Mount, Mounts};
 
 pub(super) const WHAT: &str = "CDI folder";
 
@@ -13,26 +14,27 @@ pub(super) const WHAT: &str = "CDI folder";
 pub(super) struct CdiFacts {
     folder: PathBuf,
     is_there: bool,
-    mount: Option<Mount>,
+    /// Whether what is written there reaches the host.
+    reaches_host: bool,
 }
 
-pub(super) fn look(folder: &Path, mounts: &Mounts) -> CdiFacts {
+pub(super) fn look(folder: &Path, mounts: &Mounts, in_container: bool) -> CdiFacts {
     let above = folder
         .ancestors()
         .find_map(|path| fs::canonicalize(path).ok());
     CdiFacts {
         folder: folder.to_path_buf(),
         is_there: folder.is_dir(),
-        mount: above.and_then(|path| mounts.of(&path).cloned()),
+        reaches_host: above.is_none_or(|path| outlives(&path, mounts, in_container)),
     }
 }
 
 pub(super) fn judge(facts: &CdiFacts) -> Finding {
     let folder = facts.folder.display();
-    if facts.mount.as_ref().is_some_and(Mount::is_container_layer) {
+    if !facts.reaches_host {
         return Finding::fail(
             WHAT,
-            format!("{folder} lies in the container's own layer, where no runtime reads it"),
+            format!("{folder} is read-only or the container's own, where no runtime sees a spec"),
             format!("mount the host's {folder} there (hostPath, type DirectoryOrCreate)"),
         );
     }
@@ -53,21 +55,17 @@ mod tests {
 
     #[test]
     fn specs_must_reach_the_host() {
-        let verdict = |is_there, point: &str, kind: &str| {
-            let mount = Mount {
-                point: PathBuf::from(point),
-                kind: kind.to_owned(),
-            };
+        let verdict = |is_there, reaches_host| {
+            let folder = PathBuf::from("/var/run/cdi");
             judge(&CdiFacts {
-                folder: PathBuf::from("/var/run/cdi"),
+                folder,
                 is_there,
-                mount: Some(mount),
+                reaches_host,
             })
             .verdict
         };
-        assert_eq!(verdict(true, "/var/run/cdi", "tmpfs"), Verdict::Ok);
-        assert_eq!(verdict(true, "/", "ext4"), Verdict::Ok);
-        assert_eq!(verdict(false, "/run", "tmpfs"), Verdict::Warn);
-        assert_eq!(verdict(true, "/", "overlay"), Verdict::Fail);
+        assert_eq!(verdict(true, true), Verdict::Ok);
+        assert_eq!(verdict(false, true), Verdict::Warn);
+        assert_eq!(verdict(true, false), Verdict::Fail);
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::footing::Mounts;
+
 use super::finding::Finding;
-use super::mounts::Mounts;
 
 pub(super) const WHAT: &str = "device nodes";
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use crate::footing::{Mount, Mounts, outlives};
 use crate::store::{OpenError, check};
 
 use super::finding::Finding;
-use super::mounts::{Mount, Mounts};
 use super::running::Agent;
 
 pub(super) const WHAT: &str = "state volume";
@@ -34,22 +34,36 @@ pub(super) struct Place {
     mount: Option<Mount>,
     free_bytes: Option<u64>,
     is_read_only: bool,
+    /// Whether it is still there for the next container.
+    outlives: bool,
+    /// Whether it lies in kubelet's folder of sockets, for want of a volume.
+    is_beside_sockets: bool,
 }
 
 /// `None` without a state folder.
-pub(super) fn look(folder: Option<&Path>, mounts: &Mounts) -> Option<Place> {
+pub(super) fn look(
+    folder: Option<&Path>,
+    beside_sockets: &Path,
+    mounts: &Mounts,
+    in_container: bool,
+) -> Option<Place> {
     let folder = folder?;
     // Before the first start the folder is not there; what it will be made in counts.
     let above = folder.ancestors().find(|path| path.exists());
     let above = above.unwrap_or(Path::new("/"));
     let resolved = fs::canonicalize(above).unwrap_or_else(|_| above.to_path_buf());
     let system = statvfs(above).ok();
+    let mount = mounts.of(&resolved).cloned();
+    let frozen = mount.as_ref().is_some_and(|mount| mount.read_only);
     Some(Place {
         folder: folder.to_path_buf(),
         owner_and_mode: fs::metadata(folder)
             .ok()
             .map(|found| (found.uid(), found.mode() & 0o7777)),
-        mount: mounts.of(&resolved).cloned(),
+        // What is read-only is told on its own.
+        outlives: frozen || outlives(&resolved, mounts, in_container),
+        is_beside_sockets: folder == beside_sockets,
+        mount,
         free_bytes: system
             .as_ref()
             .map(|system| system.f_bavail.saturating_mul(system.f_frsize)),
@@ -76,7 +90,7 @@ pub(super) fn judge(place: Option<&Place>) -> Finding {
         .as_ref()
         .map_or("an unknown file system", |mount| &mount.kind);
     let found = format!("{folder} on {kind}, {free}");
-    if place.mount.as_ref().is_some_and(Mount::is_container_layer) {
+    if !place.outlives {
         return Finding::fail(
             WHAT,
             format!("{folder} lies in the container's own layer, which ends with the container"),
@@ -116,6 +130,13 @@ pub(super) fn judge(place: Option<&Place>) -> Finding {
             WHAT,
             found,
             format!("keep {wanted} MiB free for a full history"),
+        );
+    }
+    if place.is_beside_sockets {
+        return Finding::warn(
+            WHAT,
+            format!("{found}: kubelet's folder of sockets, for want of a volume"),
+            "mount a folder of the host at /var/lib/ascend; this one is lost with kubelet's own state",
         );
     }
     match place.owner_and_mode {
@@ -210,21 +231,24 @@ mod tests {
     use super::*;
     use crate::doctor::Verdict;
 
-    fn place(kind: &str, point: &str) -> Place {
+    fn place() -> Place {
         Place {
             folder: PathBuf::from("/var/lib/ascend"),
             owner_and_mode: Some((0, 0o700)),
             mount: Some(Mount {
-                point: PathBuf::from(point),
-                kind: kind.to_owned(),
+                point: PathBuf::from("/var/lib/ascend"),
+                kind: "ext4".to_owned(),
+                read_only: false,
             }),
             free_bytes: Some(10 << 30),
             is_read_only: false,
+            outlives: true,
+            is_beside_sockets: false,
         }
     }
 
     fn verdict(change: impl FnOnce(&mut Place)) -> Verdict {
-        let mut place = place("ext4", "/var/lib/ascend");
+        let mut place = place();
         change(&mut place);
         judge(Some(&place)).verdict
     }
@@ -238,10 +262,7 @@ mod tests {
 
     #[test]
     fn the_containers_own_layer_is_no_state_volume() {
-        assert_eq!(judge(Some(&place("overlay", "/"))).verdict, Verdict::Fail);
-        // An overlay that is mounted there is the host's business.
-        let mounted = place("overlay", "/var/lib/ascend");
-        assert_eq!(judge(Some(&mounted)).verdict, Verdict::Ok);
+        assert_eq!(verdict(|place| place.outlives = false), Verdict::Fail);
     }
 
     #[test]
@@ -263,7 +284,15 @@ mod tests {
             verdict(|place| place.free_bytes = Some(100 << 20)),
             Verdict::Warn
         );
-        assert_eq!(judge(Some(&place("tmpfs", "/run"))).verdict, Verdict::Warn);
+        let memory = |place: &mut Place| {
+            let mount = place.mount.as_mut().expect("a mount");
+            "tmpfs".clone_into(&mut mount.kind);
+        };
+        assert_eq!(verdict(memory), Verdict::Warn);
+        assert_eq!(
+            verdict(|place| place.is_beside_sockets = true),
+            Verdict::Warn
+        );
         assert_eq!(judge(None).verdict, Verdict::Warn);
     }
 

@@ -11,12 +11,13 @@ const SERVICE: &str = include_str!("../../deploy/ascend-agent.service");
 const IMAGE: &str = include_str!("../../deploy/Dockerfile");
 
 /// Keys whose values are paths that a container must be given.
-const PATHS: [&str; 5] = [
+const PATHS: [&str; 6] = [
     "state_dir",
     "admin_socket",
     "device_plugin_dir",
     "pod_resources_socket",
     "dev_dir",
+    "log_file",
 ];
 
 fn daemon_set() -> Value {
@@ -145,6 +146,7 @@ fn what_the_agent_only_reads_is_mounted_read_only_and_what_it_writes_is_not() {
         ("device-plugins", false),
         ("admin", false),
         ("dev", false),
+        ("log", false),
     ] {
         let mount = list(&container, "volumeMounts")
             .iter()
@@ -169,6 +171,19 @@ fn the_pod_has_the_rights_it_needs_and_no_access_to_the_cluster() {
     assert_eq!(pod.get("hostNetwork"), None);
     let update = &set["spec"]["updateStrategy"]["rollingUpdate"];
     assert_eq!(update["maxSurge"], 0, "two agents never run side by side");
+}
+
+#[test]
+fn kubelets_probes_ask_the_health_server_that_is_switched_on() {
+    let (container, ports) = (container(), container()["ports"].clone());
+    let address = &variables(&container)["ASCEND_AGENT_HEALTH_ADDRESS"];
+    let port = address.strip_prefix(':').expect("all addresses");
+    assert_eq!(ports[0]["containerPort"].to_string(), port);
+    for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+        let asked = &container[probe]["httpGet"];
+        assert_eq!(asked["path"], path);
+        assert_eq!(asked["port"], ports[0]["name"]);
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `doctor` on a good node, and on nodes with one defect each: that line, and no other, says so.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::testbed::{Node, PATIENCE, eventually, programs, text};
 
-const LINES: [&str; 16] = [
+const LINES: [&str; 17] = [
     "agent",
+    "rights",
     "driver library",
     "driver",
     "installed driver",
@@ -356,8 +357,19 @@ fn cdi_specs_that_no_runtime_reads_are_named() {
     patient.mounts("overlay", "devtmpfs");
     patient.shows(
         &[("CDI folder", "fail"), ("state volume", "fail")],
-        "own layer",
+        "sees a spec",
     );
+}
+
+#[test]
+fn a_log_folder_that_everybody_may_write_is_named() {
+    let mut patient = Patient::new();
+    let folder = patient.root.path().join("log");
+    patient.flag("--log-file", folder.join("devicePlugin.log"));
+    patient.shows(&[], "");
+    fs::create_dir(&folder).expect("a folder");
+    fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("a mode");
+    patient.shows(&[("log folder", "warn")], "by everybody");
 }
 
 #[test]
