@@ -40,8 +40,8 @@ pub fn main() -> ExitCode {
             Err(error) => exit::code(&Outcome::usage(&error)),
         };
     }
-    if let Some(line) = device_plugin::line(&program, &words) {
-        return exit::code(&device_plugin::run(line));
+    if let Some((asked_by, line)) = device_plugin::line(&program, &words) {
+        return exit::code(&device_plugin::run(asked_by, line));
     }
     match usage::command().try_get_matches() {
         Ok(matches) => exit::code(&dispatch(&matches)),

@@ -5,6 +5,7 @@
 //! of one vocabulary room is that nearly every change of a record touches it.
 
 pub mod allocation;
+pub mod causes;
 pub mod chip;
 pub mod family;
 pub mod fault;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
+use crate::domain::causes::with_causes;
 use crate::domain::history::HistoryRecord;
 use crate::domain::ids::CommitSequence;
 use crate::ports::{Batch, Clock, HistoryQuery, Journal, JournalError, StoredState};
@@ -73,13 +74,7 @@ impl LateStore {
 
 /// An opening failure in the words of the journal, causes included.
 pub(super) fn open_failure(error: &OpenError, path: PathBuf) -> JournalError {
-    let mut cause = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        cause.push_str(": ");
-        cause.push_str(&inner.to_string());
-        source = inner.source();
-    }
+    let cause = with_causes(error);
     JournalError::Unwritable { path, cause }
 }
 

@@ -19,13 +19,27 @@ const COMMAND: &str = "device-plugin";
 /// File names under which the vendor's plugin is started.
 const NAMES: [&str; 2] = [COMMAND, "ascend-device-plugin"];
 
+/// How the program was asked to take the plugin's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskedBy {
+    /// By the plugin's own name, from a manifest that was made for it. Words that are no flags are
+    /// passed over as the plugin does.
+    Name,
+    /// By our command, from a person: such a word is a mistake, and starting an agent would be the
+    /// wrong answer to it.
+    Command,
+}
+
 /// The vendor's flags when the program was started in the plugin's place. Commands of ours stay
 /// reachable under its names: the vendor's plugin takes no words, so nobody's manifest has them.
-pub(super) fn line<'a>(program: &OsStr, words: &'a [OsString]) -> Option<&'a [OsString]> {
+pub(super) fn line<'a>(
+    program: &OsStr,
+    words: &'a [OsString],
+) -> Option<(AskedBy, &'a [OsString])> {
     if let Some((first, rest)) = words.split_first()
         && first == COMMAND
     {
-        return Some(rest);
+        return Some((AskedBy::Command, rest));
     }
     let name = Path::new(program).file_name()?;
     let is_ours = |word: &OsString| {
@@ -34,10 +48,10 @@ pub(super) fn line<'a>(program: &OsStr, words: &'a [OsString]) -> Option<&'a [Os
             .any(|command| command.get_name() == word)
     };
     let vendors = NAMES.iter().any(|known| *known == name) && !words.first().is_some_and(is_ours);
-    vendors.then_some(words)
+    vendors.then_some((AskedBy::Name, words))
 }
 
-pub(super) fn run(words: &[OsString]) -> Outcome {
+pub(super) fn run(asked_by: AskedBy, words: &[OsString]) -> Outcome {
     let line = match VendorRequest::read(words.iter().cloned()) {
         Ok(VendorRequest::Help) => return print(&help()),
         Ok(VendorRequest::Version) => {
@@ -50,6 +64,12 @@ pub(super) fn run(words: &[OsString]) -> Outcome {
         Ok(VendorRequest::Run(line)) => line,
         Err(error) => return Outcome::usage(&error),
     };
+    if let (AskedBy::Command, Some(word)) = (asked_by, &line.stray) {
+        return Outcome::Usage(format!(
+            "device-plugin takes flags only, and {word:?} is none; `ascend-agent device-plugin -h` lists \
+             them, `ascend-agent --help` the commands"
+        ));
+    }
     let mut notes = match check_environment(&ProcessEnvironment) {
         Ok(notes) => notes,
         Err(error) => return Outcome::usage(&error),
@@ -59,8 +79,8 @@ pub(super) fn run(words: &[OsString]) -> Outcome {
         layered.set_default("log_file", &line.default_log_file);
         layered
     });
-    match layered.and_then(|layered| Config::build(&layered)) {
-        Ok(config) => run::start(agent::settle(config), &notes),
+    match layered.and_then(|layered| Ok((Config::build(&layered)?, layered))) {
+        Ok((config, layered)) => run::start(agent::settle(config), &layered, &notes),
         Err(error) => Outcome::usage(&error),
     }
 }
@@ -100,7 +120,7 @@ mod tests {
 
     fn taken(program: &str, words: &[&str]) -> Option<Vec<String>> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let line = line(OsStr::new(program), &words)?;
+        let (_, line) = line(OsStr::new(program), &words)?;
         Some(
             line.iter()
                 .map(|word| word.to_string_lossy().into_owned())

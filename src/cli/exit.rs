@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::domain::causes::with_causes;
+
 pub(super) const PROBLEM: u8 = 1;
 pub(super) const USAGE: u8 = 2;
 
@@ -35,17 +37,6 @@ impl Outcome {
     pub(super) fn usage(error: &dyn Error) -> Self {
         Self::Usage(with_causes(error))
     }
-}
-
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 pub(super) fn code(outcome: &Outcome) -> ExitCode {

@@ -6,12 +6,12 @@ use clap::ArgMatches;
 
 use crate::agent;
 use crate::clock::SystemClock;
-use crate::config::{Config, LogFormat};
+use crate::config::{Config, Layered, LogFormat};
 use crate::health_http::{Endpoint, Tls};
 use crate::telemetry::{self, LineForm, LogFileSettings};
 
 use super::exit::Outcome;
-use super::usage::config_of;
+use super::usage::gather;
 
 /// The agent waits far more than it computes; two threads keep kubelet's answers free of the owner's
 /// commits.
@@ -23,14 +23,15 @@ const BLOCKING_THREADS: usize = 8;
 const STACK_BYTES: usize = 1 << 20;
 
 pub(super) fn run(given: &ArgMatches) -> Outcome {
-    match config_of(given) {
-        Ok(config) => start(config, &[]),
+    let built = gather(given).and_then(|layered| Ok((Config::build(&layered)?, layered)));
+    match built {
+        Ok((config, layered)) => start(agent::settle(config), &layered, &[]),
         Err(error) => Outcome::usage(&error),
     }
 }
 
 /// Runs the agent; `notes` are what a person should know about how it was started.
-pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
+pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outcome {
     let tls = config.health_tls.as_ref();
     let tls = match tls.map(|(cert, key)| Tls::load(cert, key)).transpose() {
         Ok(tls) => tls,
@@ -55,7 +56,10 @@ pub(super) fn start(config: Config, notes: &[String]) -> Outcome {
         Ok(logs) => logs,
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
-    tracing::info!(?config, "effective configuration");
+    tracing::info!(
+        settings = layered.made(),
+        "configuration; every other key has its default"
+    );
     for note in notes {
         tracing::warn!("{note}");
     }

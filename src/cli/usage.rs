@@ -254,6 +254,15 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_were_made_are_told_with_their_source() {
+        let words = ["ascend-agent", "run", "--hold-down-seconds=5"];
+        let matches = command().try_get_matches_from(words).expect("valid");
+        let (_, given) = matches.subcommand().expect("run");
+        let told = gather(given).expect("gathered").made();
+        assert_eq!(told, "hold_down_seconds = 5 (--hold-down-seconds)");
+    }
+
+    #[test]
     fn an_unknown_flag_is_bad_usage() {
         let error = command()
             .try_get_matches_from(["ascend-agent", "run", "--state-dri", "/x"])

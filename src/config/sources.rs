@@ -254,6 +254,22 @@ impl Layered {
         })
     }
 
+    /// Every setting that somebody made, with its source, for people: `share_count = 4 (--share-count)`.
+    #[must_use]
+    pub fn made(&self) -> String {
+        let made: Vec<String> = KEYS
+            .iter()
+            .filter_map(|key| self.settings.get_key_value(key.name))
+            .filter(|(_, setting)| setting.source != Source::Default)
+            .map(|(name, setting)| format!("{name} = {} ({})", setting.value, setting.source))
+            .collect();
+        if made.is_empty() {
+            "none".to_owned()
+        } else {
+            made.join("; ")
+        }
+    }
+
     fn read_file(&mut self, named: Option<&Path>) -> Result<(), ConfigError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         let unreadable = |source| ConfigError::Read {

@@ -30,6 +30,8 @@ pub struct VendorLine {
     pub default_log_file: String,
     /// What a person should know about it, one sentence each.
     pub notes: Vec<String>,
+    /// The first word that is no flag; it and all after it are not read.
+    pub stray: Option<String>,
 }
 
 /// Why a line is refused.
@@ -124,11 +126,12 @@ impl Line<'_> {
         }
         self.set_logs(&mut line);
         self.set_health(&mut line);
-        if let Some(word) = rest {
+        if let Some(word) = &rest {
             line.notes.push(format!(
                 "the words from {word:?} on are not read: flags end at the first word that is none"
             ));
         }
+        line.stray = rest;
         line
     }
 

@@ -3,7 +3,6 @@
 //! Invariant: what was loaded is never unloaded, so a function pointer found here is good for the
 //! life of the process.
 
-use std::error::Error;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -14,6 +13,7 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
 use super::layout::{
     BoardInfo, ChipInfo, ChipInfoV2, Die, Event, EventFilter, PcieInfoAll, ProcessMemory,
 };
+use crate::domain::causes::with_causes;
 
 /// What the library calls for each event.
 pub(super) type EventCallback = extern "C" fn(*mut Event);
@@ -116,7 +116,8 @@ impl Symbols {
             Ok(library) => Ok(Self::resolve(library)),
             Err(error) => Err(LoadError {
                 path: path.to_path_buf(),
-                cause: chain(&error),
+                // The loader's first message says nothing; the reason is in its sources.
+                cause: with_causes(&error),
             }),
         }
     }
@@ -133,21 +134,6 @@ impl fmt::Debug for Symbols {
             .field("missing", &self.missing)
             .finish_non_exhaustive()
     }
-}
-
-/// The loader's first message says nothing; the reason is in its sources.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

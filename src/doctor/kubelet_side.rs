@@ -1,9 +1,9 @@
 //! Kubelet: its folder, its registry, its pod-resources, its version.
 
-use std::error::Error;
 use std::path::Path;
 
 use crate::config::Config;
+use crate::domain::causes::with_causes;
 use crate::kubelet::{
     LookError, RecordsLook, SocketDirError, look_at_folder, look_at_records, look_at_registry,
 };
@@ -39,16 +39,7 @@ pub(super) fn examine(config: &Config, agent: &Agent, report: &mut Report) {
 
 /// An answer, or why there is none, with the causes.
 fn told<T>(answer: Result<Result<T, LookError>, String>) -> Result<T, String> {
-    answer?.map_err(|error| {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            text.push_str(": ");
-            text.push_str(&inner.to_string());
-            cause = inner.source();
-        }
-        text
-    })
+    answer?.map_err(|error| with_causes(&error))
 }
 
 fn is_registered(agent: &Agent) -> bool {

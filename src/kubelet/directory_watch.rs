@@ -14,6 +14,7 @@ use tracing::{debug, info, warn};
 
 use super::snapshot::StatusBoard;
 use super::socket_dir::{FileIdentity, SocketDir, SocketDirError};
+use crate::domain::causes::with_causes;
 
 /// Events of one burst are looked at together; a socket that is created twice counts once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -193,16 +194,4 @@ async fn next_event(events: Option<&mut Events>) -> Option<EventOwned> {
         Some(events) => events.next().await.and_then(Result::ok),
         None => std::future::pending().await,
     }
-}
-
-/// A message with those of its causes, for a status line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -15,7 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use super::api::podresources as wire;
-use super::directory_watch::with_causes;
+use crate::domain::causes::with_causes;
 use crate::domain::ids::{PluginDeviceId, ResourceName};
 use crate::domain::kubelet_view::{Holding, PodCensus, PodName, RecordScope};
 use crate::domain::time::BootTime;

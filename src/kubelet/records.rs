@@ -12,8 +12,8 @@ use tokio::io::AsyncReadExt;
 
 use super::checkpoint::{CHECKPOINT_MAX_BYTES, CheckpointError, parse_checkpoint};
 use super::config::KubeletConfig;
-use super::directory_watch::with_causes;
 use super::pod_resources::PodResources;
+use crate::domain::causes::with_causes;
 use crate::domain::kubelet_view::{CheckpointVersion, CheckpointView, PodCensus, RecordScope};
 use crate::ports::{CensusError, Clock, KubeletRecords};
 

@@ -14,12 +14,13 @@ use tracing::{info, warn};
 use super::activity::KubeletActivity;
 use super::backoff::Backoff;
 use super::config::KubeletTimes;
-use super::directory_watch::{DirectoryView, KubeletSocket, with_causes};
+use super::directory_watch::{DirectoryView, KubeletSocket};
 use super::generation::{self, Generation, RegisterError};
 use super::list_stream::StreamCounts;
 use super::service::PluginService;
 use super::snapshot::{RegistrationPhase, StatusBoard};
 use super::socket_dir::SocketDir;
+use crate::domain::causes::with_causes;
 use crate::domain::ids::ResourceName;
 use crate::ports::{Allocations, GenerationCause};
 

@@ -56,6 +56,12 @@ impl Agent {
         } else {
             node.stage.path("not-mounted/kubelet.sock")
         };
+        let store = Path::new("/var/lib/ascend/state.redb");
+        assert!(
+            !store.exists(),
+            "an agent of this machine keeps its store at {}: it must not be used for a test",
+            store.display()
+        );
         let child = manifest
             .command()
             .args(words)
@@ -188,6 +194,16 @@ fn w19_nothing_that_keeps_the_plugin_from_starting_is_exit_code_zero() {
 
 fn path_text(path: &Path) -> &str {
     path.to_str().expect("plain text")
+}
+
+#[test]
+fn a_stray_word_after_our_own_command_starts_nothing() {
+    let output = Command::new(programs().agent)
+        .args(["device-plugin", "-volcanoType", "status"])
+        .output()
+        .expect("the program");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("\"status\""), "{output:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::causes::with_causes;
 use crate::domain::time::BootTime;
 use crate::files::SpecFile;
 use crate::injection::{CdiContents, CdiSpec, DeliveryChoice, cdi_spec};
@@ -71,7 +72,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 }
                 let put = state.file.put(&spec).await;
                 put.map(|written| (spec, written))
-                    .map_err(|error| chain(&error))
+                    .map_err(|error| with_causes(&error))
             }
             Err(error) => Err(error.to_string()),
         };
@@ -92,15 +93,4 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             state.trouble = trouble;
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
