@@ -15,6 +15,7 @@ use ascend_agent::kubelet::{
 use ascend_agent::ports::{Allocations, Clock, GenerationCause, Ids};
 use ascend_agent::topology::{Candidate, choose};
 use rustix::process::{getgid, getuid};
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,8 @@ use super::now;
 use super::stage::Programs;
 
 const LONG_LIST: u32 = 4096;
+const SHARED: &str = "huawei.com/Ascend310P";
+const SHARED_CHIPS: u32 = 64;
 const LISTS: usize = 10;
 
 const CHOICES: u32 = 1024;
@@ -56,12 +59,56 @@ pub(crate) fn measure(programs: &Programs, runtime: &Runtime) -> Vec<Figure> {
     node.allocatable(CHOICES);
     let preferred = served.questions(runtime);
     served.end(runtime);
+    let shares = first_lists_of_shares(programs);
     vec![
         Figure::of("room started to 4,096 devices allocatable", &lists)
             .should("below 1 s", lists.max() < ANSWERED),
+        Figure::of(
+            "kubelet started to 4,096 shares of 64 chips allocatable, 864 of them held",
+            &shares,
+        )
+        .should("below 1 s", shares.max() < ANSWERED),
         Figure::of("GetPreferredAllocation of 8 among 1,024", &preferred)
             .should("below 50 ms", preferred.max() < PREFERRED),
     ]
+}
+
+/// The whole agent with as many ids: kubelet is killed and started below two wide pods.
+fn first_lists_of_shares(programs: &Programs) -> Series {
+    let mut node = Node::like(
+        programs,
+        include_str!("../../sim/profiles/310p3-4x1.toml"),
+        SHARED_CHIPS,
+    );
+    node.start_kubelet(&[]);
+    let count = (LONG_LIST / SHARED_CHIPS).to_string();
+    node.stage
+        .start_agent(&["--share-count", &count])
+        .expect("the agent");
+    node.allocatable_of(SHARED, LONG_LIST);
+    let pods = [("wide", 64), ("deep", 800)].map(|(name, ids)| {
+        let pod = |running| sharing(name, ids, running);
+        let verdict = node.call("admit", json!({ "pod": pod(false) }));
+        let admitted = verdict.get("admitted").and_then(Value::as_bool);
+        assert_eq!(admitted, Some(true), "{verdict}");
+        pod(true)
+    });
+    let mut series = Series::default();
+    for _ in 0..LISTS {
+        node.stage.kill_kubelet();
+        let began = now();
+        node.start_kubelet(&pods);
+        node.allocatable_of(SHARED, LONG_LIST);
+        series.add(began.elapsed());
+    }
+    series
+}
+
+fn sharing(name: &str, ids: u32, running: bool) -> Value {
+    json!({
+        "name": name, "namespace": "bench", "uid": format!("uid-of-{name}"), "running": running,
+        "containers": [{ "name": "main", "limits": { SHARED: ids.to_string() } }],
+    })
 }
 
 /// A list that never changes, and the preferred devices of the agent.

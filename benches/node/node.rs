@@ -34,13 +34,19 @@ pub(crate) struct Node {
 impl Node {
     /// Sixteen chips, no kubelet and no agent yet.
     pub(crate) fn set(programs: &Programs) -> Self {
-        let mut profile = NamedTempFile::new().expect("a temporary file");
         let eight = include_str!("../../sim/profiles/910b3-8x1.toml");
-        for line in eight.lines() {
-            let written = if line.starts_with("count = ") {
-                writeln!(profile, "count = {CHIPS}")
-            } else {
-                writeln!(profile, "{line}")
+        Self::like(programs, eight, CHIPS)
+    }
+
+    /// A built-in machine with another number of cards, one chip each; no kubelet and no agent yet.
+    pub(crate) fn like(programs: &Programs, machine: &str, cards: u32) -> Self {
+        let mut profile = NamedTempFile::new().expect("a temporary file");
+        let numbers: Vec<u32> = (1..=cards).collect();
+        for line in machine.lines() {
+            let written = match line.split(" =").next() {
+                Some("count") => writeln!(profile, "count = {cards}"),
+                Some(list @ ("cards" | "buses")) => writeln!(profile, "{list} = {numbers:?}"),
+                _ => writeln!(profile, "{line}"),
             };
             written.expect("a profile");
         }

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use tonic::Code;
 
 use super::plugin::allocate;
@@ -107,7 +105,7 @@ fn l14_a_change_of_the_mode_gives_no_chip_with_a_holder_away() {
 }
 
 #[test]
-fn c33_four_thousand_ids_are_listed_within_a_second_and_far_below_the_message_limit() {
+fn c33_four_thousand_ids_are_listed_far_below_the_message_limit_and_again_after_a_restart() {
     let printed = Command::new(programs().sim)
         .args(["profiles", "310p3-4x1"])
         .output()
@@ -145,19 +143,12 @@ fn c33_four_thousand_ids_are_listed_within_a_second_and_far_below_the_message_li
     assert!(verdict.is_admitted(), "{verdict:?}");
     node.holders_known(864);
 
-    // A kubelet that starts gets its first list within a second of the registration.
+    // How long a kubelet that starts waits for its first list is a figure of `make bench`.
     node.restart_kubelet_below(&[]);
-    let begun = Instant::now();
-    eventually("registered again", PATIENCE, || {
-        let registered = node.lists()["registrations"] == 1;
-        registered.then_some(())
-    });
-    let registered = begun.elapsed();
-    eventually("the first list", Duration::from_secs(1), || {
+    eventually("the first list", PATIENCE, || {
         let count = node.lists()["last"].as_array().map_or(0, Vec::len);
         (count == 4096).then_some(())
     });
-    println!("registered after {registered:?}");
 }
 
 #[test]
