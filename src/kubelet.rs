@@ -11,6 +11,7 @@ mod activity;
 mod api;
 mod backoff;
 mod checkpoint;
+mod claim;
 mod config;
 mod connection;
 mod directory_watch;

@@ -2,10 +2,12 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,6 +27,9 @@ use super::api::{
 /// Operators at once; each may have a page of history in memory.
 const CONCURRENT: usize = 8;
 
+/// A connection that is not taken by then is not refused either: somebody is there.
+const ANSWER: Duration = Duration::from_secs(1);
+
 /// Why the admin socket cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
@@ -39,22 +44,36 @@ pub enum AdminError {
         #[source]
         source: io::Error,
     },
+    /// Another agent answers there.
+    #[error("another agent serves {path}; stop it, or give this one an admin_socket of its own")]
+    InUse {
+        /// Where.
+        path: PathBuf,
+    },
 }
 
 /// Starts serving; ends with the token.
 ///
 /// # Errors
-/// When the socket cannot be made.
-pub fn serve(
+/// When the socket cannot be made, or another agent serves it.
+pub async fn serve(
     socket: &Path,
     administration: impl Administration,
     tracker: &TaskTracker,
     cancel: &CancellationToken,
 ) -> Result<(), AdminError> {
-    let listener = bind(socket).map_err(|source| AdminError::Bind {
+    // Who is killed leaves a socket on which nobody listens.
+    if is_served(socket).await {
+        return Err(AdminError::InUse {
+            path: socket.to_owned(),
+        });
+    }
+    let refused = |source| AdminError::Bind {
         path: socket.to_owned(),
         source,
-    })?;
+    };
+    let listener = bind(socket).map_err(refused)?;
+    let own = place(socket).map_err(refused)?;
     let socket = socket.to_owned();
     let cancel = cancel.clone();
     tracker.spawn(async move {
@@ -66,11 +85,26 @@ pub fn serve(
         if let Err(error) = served {
             tracing::error!(%error, "the admin socket is not served any more");
         }
-        // Another agent may have made its own by now, which is then gone until that one restarts; the
-        // store's lock keeps two agents from getting that far.
-        let _ = fs::remove_file(&socket);
+        if place(&socket).is_ok_and(|now| now == own) {
+            // What is left is removed by the next agent.
+            let _ = fs::remove_file(&socket);
+        }
     });
     Ok(())
+}
+
+/// Whether somebody listens there; one who is too busy to take the connection does.
+async fn is_served(socket: &Path) -> bool {
+    match timeout(ANSWER, UnixStream::connect(socket)).await {
+        Ok(Ok(_)) | Err(_) => true,
+        Ok(Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Which file it is: another agent may have put its own there.
+fn place(socket: &Path) -> io::Result<(u64, u64)> {
+    let meta = fs::symlink_metadata(socket)?;
+    Ok((meta.dev(), meta.ino()))
 }
 
 fn bind(socket: &Path) -> io::Result<UnixListener> {

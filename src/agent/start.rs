@@ -155,7 +155,7 @@ pub async fn run(config: Config, health: Option<Endpoint>) -> Result<(), StartEr
         let _ends = ends;
         owner.run(queue).await;
     });
-    admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel)?;
+    admin::serve(&config.admin_socket, front.clone(), &tracker, &cancel).await?;
 
     let beats = Beats::default();
     let driver = start_driver(&config, &commands, &beats, &tracker, &cancel)?;

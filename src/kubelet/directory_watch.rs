@@ -57,6 +57,8 @@ struct Seen {
     creations: u64,
     checkpoint: Option<FileIdentity>,
     problem: Option<String>,
+    /// Whether kubelet's socket was there at the last look.
+    kubelet: Option<bool>,
 }
 
 impl<F: Fn()> DirectoryWatch<F> {
@@ -143,6 +145,16 @@ impl<F: Fn()> DirectoryWatch<F> {
                 info!("kubelet's socket directory is usable");
             }
             seen.problem.clone_from(&problem);
+        }
+        let there = kubelet.is_some();
+        if problem.is_none() && seen.kubelet != Some(there) {
+            let path = self.kubelet_socket.display();
+            if there {
+                info!(%path, "kubelet's registry socket is there");
+            } else {
+                warn!(%path, "waiting for kubelet: its registry socket is not there");
+            }
+            seen.kubelet = Some(there);
         }
         self.board.directory(kubelet.is_some(), problem);
         self.view.send_modify(|view| {

@@ -17,6 +17,7 @@ use super::api::deviceplugin as wire;
 use super::api::deviceplugin::device_plugin_client::DevicePluginClient;
 use super::api::deviceplugin::device_plugin_server::DevicePluginServer;
 use super::api::deviceplugin::registration_client::RegistrationClient;
+use super::claim::ClaimError;
 use super::connection;
 use super::list_stream::StreamCounts;
 use super::messages;
@@ -60,6 +61,9 @@ pub enum RegisterError {
         /// The deadline.
         within: Duration,
     },
+    /// Another agent is there, or the folder cannot be locked.
+    #[error("the folder is not ours")]
+    Claim(#[from] ClaimError),
     /// Our own socket could not be made.
     #[error("own socket")]
     Socket(#[from] SocketDirError),

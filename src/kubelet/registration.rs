@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use super::activity::KubeletActivity;
 use super::backoff::Backoff;
+use super::claim::FolderClaim;
 use super::config::KubeletTimes;
 use super::directory_watch::{DirectoryView, KubeletSocket};
 use super::generation::{self, Generation, RegisterError};
@@ -27,6 +28,9 @@ use crate::ports::{Allocations, GenerationCause};
 /// The ledger promises 2 s. Registering without it could offer a list that is not reconciled.
 const PREPARE_DEADLINE: Duration = Duration::from_secs(3);
 
+/// Pause of an agent that waits for another to leave kubelet's folder: chips must be back soon after.
+const WAITING_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a call in flight may delay the agent's end, which has 5 s in all.
 const CALLS_END_DEADLINE: Duration = Duration::from_millis(1500);
 
@@ -38,6 +42,7 @@ pub(super) struct Registration<A> {
     pub(super) activity: KubeletActivity,
     pub(super) board: StatusBoard,
     pub(super) dir: SocketDir,
+    pub(super) claim: FolderClaim,
     pub(super) kubelet_socket: PathBuf,
     pub(super) times: KubeletTimes,
     pub(super) view: watch::Receiver<DirectoryView>,
@@ -72,6 +77,7 @@ impl<A: Allocations> Registration<A> {
         let mut cause = GenerationCause::Start;
         let mut registered_with: Option<KubeletSocket> = None;
         let mut tried_with: Option<KubeletSocket> = None;
+        let mut last_error: Option<String> = None;
         while let Some(kubelet) = self.kubelet().await {
             if registered_with.is_some_and(|known| known != kubelet) {
                 cause = GenerationCause::KubeletRestart;
@@ -86,13 +92,23 @@ impl<A: Allocations> Registration<A> {
                 Ok(generation) => generation,
                 Err(RegisterError::Overtaken) => continue,
                 Err(error) => {
+                    let pause = if matches!(error, RegisterError::Claim(_)) {
+                        WAITING_PAUSE
+                    } else {
+                        failures.advance()
+                    };
                     let error = with_causes(&error);
-                    warn!(resource = %self.resource, error, "not registered with kubelet");
-                    self.board.failed(&self.resource, error);
-                    self.pause(failures.advance(), kubelet).await;
+                    // One that waits for another agent would say so for days.
+                    if last_error.as_ref() != Some(&error) {
+                        warn!(resource = %self.resource, error, "not registered with kubelet");
+                    }
+                    self.board.failed(&self.resource, error.clone());
+                    last_error = Some(error);
+                    self.pause(pause, kubelet).await;
                     continue;
                 }
             };
+            last_error = None;
             failures.reset();
             registered_with = Some(kubelet);
             let begun = Instant::now();
@@ -153,6 +169,7 @@ impl<A: Allocations> Registration<A> {
     ) -> Result<Generation, RegisterError> {
         self.board
             .phase(&self.resource, RegistrationPhase::Registering);
+        self.claim.take(self.dir.path())?;
         let within = self.times.register;
         let (channel, rest) = tokio::select! {
             () = self.cancel.cancelled() => return Err(RegisterError::Overtaken),

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::activity::KubeletActivity;
+use super::claim::FolderClaim;
 use super::config::KubeletConfig;
 use super::directory_watch::{DirectoryView, DirectoryWatch};
 use super::registration::Registration;
@@ -93,6 +94,7 @@ pub async fn serve<A: Allocations>(parts: KubeletParts<A>) {
         watcher.clone().run(watch_cancel.clone())
     });
 
+    let claim = FolderClaim::default();
     let (asked, asked_seen) = watch::channel(0_u64);
     let numbers = Arc::new(AtomicU64::new(1));
     let mut offers = allocations.offers();
@@ -106,6 +108,7 @@ pub async fn serve<A: Allocations>(parts: KubeletParts<A>) {
                     activity: activity.clone(),
                     board: board.clone(),
                     dir: dir.clone(),
+                    claim: claim.clone(),
                     kubelet_socket: config.kubelet_socket.clone(),
                     times: config.times,
                     view: seen.clone(),

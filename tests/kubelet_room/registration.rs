@@ -153,7 +153,7 @@ async fn c_06_registers_again_when_the_stream_ends_without_a_file_event() {
 }
 
 #[tokio::test]
-async fn c_07_a_second_instance_survives_the_end_of_the_first() {
+async fn c_07_a_second_instance_waits_and_survives_the_end_of_the_first() {
     let temp = socket_folder();
     let seen = Seen {
         stale_disconnect: true,
@@ -163,8 +163,14 @@ async fn c_07_a_second_instance_survives_the_end_of_the_first() {
     let first = Room::start(temp.path());
     eventually("first", T_REG, || stub.serves(&[ASCEND])).await;
     let second = Room::start(temp.path());
-    eventually("second", T_REG, || stub.open_streams().len() == 2).await;
+    eventually("it says why it waits", T_REG, || {
+        let status = second.status.borrow();
+        let mut errors = status.resources.values().flat_map(|it| &it.last_error);
+        errors.any(|error| error.contains("another agent serves kubelet"))
+    })
+    .await;
     let before = stub.registrations();
+    assert_eq!(before, 1, "the second one registered nothing");
     first.end().await;
     eventually("again", Duration::from_secs(5), || {
         stub.registrations() > before && stub.serves(&[ASCEND])

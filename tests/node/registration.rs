@@ -228,37 +228,63 @@ fn c06_the_first_lost_stream_is_repaired_within_two_seconds() {
 #[test]
 fn c07_a_second_agent_waits_says_so_and_takes_over() {
     let mut node = Node::up();
+    // With the same state it waits for the store, with its own for kubelet's folder.
+    for (state, words) in [
+        ("state", "waiting"),
+        ("state2", "another agent serves kubelet"),
+    ] {
+        let mut second = Second(
+            second(&node, state, "admin2.sock")
+                .spawn()
+                .expect("a second agent"),
+        );
+        eventually("it says that it waits", PATIENCE, || {
+            node.stage
+                .log_text("second.log")
+                .contains(words)
+                .then_some(())
+        });
+        assert_eq!(node.lists()["registrations"], 1, "it registered nothing");
+        assert!(node.stage.stop_agent().expect("an end").success());
+        node.allocatable_within(8, Duration::from_secs(5));
+        always("all chips stay", Duration::from_secs(1), || {
+            node.allocatable_ids().len() == 8
+        });
+        assert!(second.0.try_wait().expect("a process").is_none());
+        drop(second);
+        node.restart_kubelet_below(&[]);
+        node.start_agent();
+        node.allocatable(8);
+    }
+}
+
+#[test]
+fn a_second_agent_leaves_the_admin_socket_of_the_first_alone() {
+    let node = Node::up();
+    let mut second = second(&node, "state2", "admin.sock");
+    assert_eq!(second.status().expect("an agent").code(), Some(1));
+    let said = node.stage.log_text("second.log");
+    assert!(said.contains("another agent serves"), "{said}");
+    assert_eq!(node.status()["ready"], true);
+}
+
+fn second(node: &Node, state: &str, admin: &str) -> Command {
     let log = node.stage.path("second.log");
-    let mut second = Second(
-        Command::new(programs().agent)
-            .arg("run")
-            .args(["--state-dir".into(), node.stage.path("state")])
-            .args(["--admin-socket".into(), node.stage.path("admin2.sock")])
-            .args(["--device-plugin-dir".into(), node.stage.path("dp")])
-            .args(["--pod-resources-socket".into(), node.stage.path("pr.sock")])
-            .args(["--dev-dir".into(), node.stage.path("dev")])
-            .args(["--host-dev-dir".into(), node.stage.path("dev")])
-            .args(["--trusted-library".into(), programs().library])
-            .env("ASCEND_SIM_SOCKET", node.stage.path("sim.sock"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(log).expect("a log"))
-            .spawn()
-            .expect("a second agent"),
-    );
-    eventually("it says that it waits", PATIENCE, || {
-        node.stage
-            .log_text("second.log")
-            .contains("waiting")
-            .then_some(())
-    });
-    assert_eq!(node.lists()["registrations"], 1, "it registered nothing");
-    assert!(node.stage.stop_agent().expect("an end").success());
-    node.allocatable_within(8, Duration::from_secs(5));
-    always("all chips stay", Duration::from_secs(1), || {
-        node.allocatable_ids().len() == 8
-    });
-    assert!(second.0.try_wait().expect("a process").is_none());
+    let mut command = Command::new(programs().agent);
+    command
+        .arg("run")
+        .args(["--state-dir".into(), node.stage.path(state)])
+        .args(["--admin-socket".into(), node.stage.path(admin)])
+        .args(["--device-plugin-dir".into(), node.stage.path("dp")])
+        .args(["--pod-resources-socket".into(), node.stage.path("pr.sock")])
+        .args(["--dev-dir".into(), node.stage.path("dev")])
+        .args(["--host-dev-dir".into(), node.stage.path("dev")])
+        .args(["--trusted-library".into(), programs().library])
+        .env("ASCEND_SIM_SOCKET", node.stage.path("sim.sock"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(log).expect("a log"));
+    command
 }
 
 #[test]
