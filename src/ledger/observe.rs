@@ -176,7 +176,11 @@ impl Ledger {
                 confirmed: true,
                 owner,
             };
-            let holders = self.holders_of_die(record.die).map(|held| &held.record);
+            // Who is proven gone now leaves with this very step and keeps nobody out.
+            let holders = self
+                .holders_of_die(record.die)
+                .map(|held| &held.record)
+                .filter(|held| !findings.released.contains(&held.id));
             if holders
                 .chain(&findings.adopted)
                 .any(|other| other.conflicts_with(&record))
@@ -256,6 +260,13 @@ impl Ledger {
     /// because forgetting one is worse than an unwritten record; nothing is released or confirmed.
     pub fn apply_findings(&mut self, findings: &Findings, durable: bool, now: BootTime) {
         for record in &findings.adopted {
+            // Planned to follow a holder that stays now.
+            let kept_out = self
+                .holders_of_die(record.die)
+                .any(|held| held.record.conflicts_with(record));
+            if kept_out && !durable {
+                continue;
+            }
             let mut held = Held::new(record.clone(), now, None);
             held.sighting = Sighting::Shown;
             held.durable = durable;

@@ -39,6 +39,7 @@ struct Cards {
     scope: RecordScope,
     second: u64,
     next: u128,
+    store_works: bool,
 }
 
 impl Cards {
@@ -49,6 +50,7 @@ impl Cards {
             scope: RecordScope::domain("huawei.com"),
             second: 100,
             next: 0,
+            store_works: true,
         };
         cards.inventory(vec![card(0, 0), card(1, 1)]);
         cards
@@ -112,58 +114,64 @@ impl Cards {
         assert_eq!(self.ledger.violations(), BTreeMap::new());
     }
 
-    /// Both records, which agree and are new, show these ids; every ten seconds for a minute.
+    /// The same every ten seconds for a minute.
     fn observe_for_proof(&mut self, shown: &[PluginDeviceId], occupied: &[DieId]) {
-        let occupied: BTreeSet<DieId> = occupied.iter().copied().collect();
         for _ in 0..6 {
-            let before = Some(self.version());
-            self.second += 10;
-            let census = PodCensus {
-                begun: self.at().boot_time,
-                pods: BTreeSet::from([pod("a")]),
-                holdings: shown
-                    .iter()
-                    .map(|id| Holding {
-                        pod: pod("a"),
-                        container: id.to_string(),
-                        resource: resource(),
-                        ids: BTreeSet::from([id.clone()]),
-                    })
-                    .collect(),
-            };
-            let entries = shown.iter().map(|id| CheckpointEntry {
-                pod_uid: "uid".to_owned(),
-                container: id.to_string(),
-                resource: resource(),
-                ids: BTreeSet::from([id.clone()]),
-                device_nodes: BTreeSet::new(),
-                visible_devices: None,
-            });
-            let file = CheckpointView {
-                version: self.version(),
-                read: self.at().boot_time,
-                entries: entries.collect(),
-            };
-            let at = self.at();
-            let context = ObserveContext {
-                scope: &self.scope,
-                offering: &self.offering,
-                at,
-                proof: OWNER_PROOF,
-                census: Some(&census),
-                checkpoint: Some(Some(&file)),
-                checkpoint_before: before,
-                occupied: &occupied,
-            };
-            let next = &mut self.next;
-            let findings = self.ledger.observe(&context, || {
-                *next += 1;
-                let id = Uuid::from_u128(*next);
-                (AllocationId(id), GrantId(id))
-            });
-            self.ledger.apply_findings(&findings, true, at.boot_time);
-            assert_eq!(self.ledger.violations(), BTreeMap::new());
+            self.observe(shown, occupied);
         }
+    }
+
+    /// After ten seconds both records, which agree and are new, show these ids.
+    fn observe(&mut self, shown: &[PluginDeviceId], occupied: &[DieId]) {
+        let occupied: BTreeSet<DieId> = occupied.iter().copied().collect();
+        let before = Some(self.version());
+        self.second += 10;
+        let census = PodCensus {
+            begun: self.at().boot_time,
+            pods: BTreeSet::from([pod("a")]),
+            holdings: shown
+                .iter()
+                .map(|id| Holding {
+                    pod: pod("a"),
+                    container: id.to_string(),
+                    resource: resource(),
+                    ids: BTreeSet::from([id.clone()]),
+                })
+                .collect(),
+        };
+        let entries = shown.iter().map(|id| CheckpointEntry {
+            pod_uid: "uid".to_owned(),
+            container: id.to_string(),
+            resource: resource(),
+            ids: BTreeSet::from([id.clone()]),
+            device_nodes: BTreeSet::new(),
+            visible_devices: None,
+        });
+        let file = CheckpointView {
+            version: self.version(),
+            read: self.at().boot_time,
+            entries: entries.collect(),
+        };
+        let at = self.at();
+        let context = ObserveContext {
+            scope: &self.scope,
+            offering: &self.offering,
+            at,
+            proof: OWNER_PROOF,
+            census: Some(&census),
+            checkpoint: Some(Some(&file)),
+            checkpoint_before: before,
+            occupied: &occupied,
+        };
+        let next = &mut self.next;
+        let findings = self.ledger.observe(&context, || {
+            *next += 1;
+            let id = Uuid::from_u128(*next);
+            (AllocationId(id), GrantId(id))
+        });
+        self.ledger
+            .apply_findings(&findings, self.store_works, at.boot_time);
+        assert_eq!(self.ledger.violations(), BTreeMap::new());
     }
 
     fn held(&self) -> BTreeSet<PluginDeviceId> {
@@ -304,6 +312,29 @@ fn l12_holders_of_another_mode_are_adopted_when_the_store_is_lost() {
     cards.observe_for_proof(&[whole(1)], &[]);
     assert_eq!(cards.held(), BTreeSet::from([whole(1)]));
     assert!(matches!(cards.decide(&[share(1, 0)]), Decision::Refuse(_)));
+}
+
+#[test]
+fn a_holder_that_was_kept_out_takes_the_chip_in_the_step_that_frees_it() {
+    let mut cards = Cards::new(1);
+    cards.grant(&[whole(0)]);
+    for _ in 0..6 {
+        cards.observe(&[share(0, 0)], &[]);
+        assert_eq!(cards.held().len(), 1, "the chip is never free");
+    }
+    assert_eq!(cards.held(), BTreeSet::from([share(0, 0)]));
+}
+
+#[test]
+fn a_holder_that_was_kept_out_waits_while_the_store_frees_nothing() {
+    let mut cards = Cards::new(1);
+    cards.grant(&[whole(0)]);
+    cards.store_works = false;
+    cards.observe_for_proof(&[share(0, 0)], &[]);
+    assert_eq!(cards.held(), BTreeSet::from([whole(0)]));
+    cards.store_works = true;
+    cards.observe_for_proof(&[share(0, 0)], &[]);
+    assert_eq!(cards.held(), BTreeSet::from([share(0, 0)]));
 }
 
 #[test]
