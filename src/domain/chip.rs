@@ -104,6 +104,32 @@ pub struct Chip {
     pub product_type: Option<String>,
 }
 
+impl Chip {
+    /// Takes over what an earlier look at the same die told and this one could not read. What a chip is
+    /// never changes, so a call that fails for a moment must not make another product of it.
+    pub fn recall(&mut self, before: &Self) {
+        if self.die != before.die || self.family != before.family {
+            return;
+        }
+        let mut recalled = fill(&mut self.product_type, before.product_type.as_ref());
+        recalled |= fill(&mut self.board_id, before.board_id.as_ref());
+        recalled |= fill(&mut self.mainboard_id, before.mainboard_id.as_ref());
+        recalled |= fill(&mut self.super_pod_type, before.super_pod_type.as_ref());
+        if recalled {
+            self.product = before.product;
+        }
+    }
+}
+
+/// True when the fact was missing and is known.
+fn fill<T: Clone>(fact: &mut Option<T>, known: Option<&T>) -> bool {
+    let missing = fact.is_none() && known.is_some();
+    if missing {
+        *fact = known.cloned();
+    }
+    missing
+}
+
 /// Everything the driver says about the node in one enumeration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inventory {
@@ -159,4 +185,67 @@ pub struct ChipSample {
     pub codes: Vec<FaultCode>,
     /// Host pids of processes on the chip; `None` when the driver did not tell.
     pub processes: Option<Vec<u32>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soc() -> Chip {
+        Chip {
+            die: DieId([1; 5]),
+            card: CardId(0),
+            device: DeviceId(0),
+            logic: LogicId(0),
+            phy: PhyId(0),
+            family: ChipFamily::Ascend310P,
+            product: Product::Atlas200ISocA1,
+            chip_name: "310P3".to_owned(),
+            ai_cores: None,
+            board_id: Some(0x1c7),
+            mainboard_id: None,
+            super_pod_type: None,
+            pci: None,
+            numa_nodes: BTreeSet::new(),
+            product_type: Some("Atlas 200I SoC A1".to_owned()),
+        }
+    }
+
+    #[test]
+    fn facts_that_could_not_be_read_again_are_those_of_the_die() {
+        let mut unread = Chip {
+            product: Product::Ascend310P,
+            board_id: None,
+            product_type: None,
+            phy: PhyId(3),
+            ..soc()
+        };
+        unread.recall(&soc());
+        let expected = Chip {
+            phy: PhyId(3),
+            ..soc()
+        };
+        assert_eq!(unread, expected);
+    }
+
+    #[test]
+    fn facts_of_another_die_or_that_differ_are_not_taken_over() {
+        let other = Chip {
+            die: DieId([2; 5]),
+            product: Product::Ascend310P,
+            product_type: None,
+            ..soc()
+        };
+        let mut chip = other.clone();
+        chip.recall(&soc());
+        assert_eq!(chip, other);
+        let told = Chip {
+            product: Product::Atlas300IDuo,
+            product_type: Some("Atlas 300I Duo".to_owned()),
+            ..soc()
+        };
+        let mut chip = told.clone();
+        chip.recall(&soc());
+        assert_eq!(chip, told);
+    }
 }

@@ -267,3 +267,16 @@ pub(crate) fn driver_host(node: &Node) -> Option<u64> {
         .find(|it| it["connections"].as_u64() > Some(0))?;
     attached["pid"].as_u64()
 }
+
+/// Ends the driver host and waits until the next one has told the node's chips.
+pub(crate) fn enumerated_again(node: &Node) {
+    let old = eventually("a driver host", PATIENCE, || driver_host(node));
+    let told = |log: &str| log.matches("driver host started").count();
+    let before = told(&node.stage.log_text("agent.log"));
+    let pid = i32::try_from(old).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process"), Signal::KILL).expect("a signal");
+    eventually("a new driver host", PATIENCE, || {
+        (told(&node.stage.log_text("agent.log")) > before).then_some(())
+    });
+    node.sampled(1);
+}

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::delivery::{answer_of, nodes};
+use super::driver::enumerated_again;
 use super::pod::pod;
 use super::stage::Programs;
 use super::testbed::{Node, PATIENCE, eventually, programs};
@@ -107,6 +108,20 @@ fn an_atlas_200i_soc_a1_container_gets_nodes_even_where_docker_runtime_was_detec
     let names = [&SOC_A1_NODES[..], &["davinci0"]].concat();
     assert_eq!(answer["devices"], nodes(&node, &names));
     assert_eq!(answer["envs"], json!({}));
+}
+
+#[test]
+fn a_chip_whose_product_cannot_be_read_again_stays_the_product_it_is() {
+    let node = Node::of("310p-soc-1x1")
+        .resource("huawei.com/Ascend310P")
+        .ready(1);
+    for symbol in ["dcmi_get_product_type", "dcmi_get_device_board_info"] {
+        node.sim(&["return-code", symbol, "-8005"]);
+    }
+    enumerated_again(&node);
+    let answer = answer_of(&node, 1);
+    let names = [&SOC_A1_NODES[..], &["davinci0"]].concat();
+    assert_eq!(answer["devices"], nodes(&node, &names));
 }
 
 #[test]

@@ -16,8 +16,13 @@ use super::super::host_paths::look;
 use super::{Owner, TICK};
 
 impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
-    pub(super) async fn take_inventory(&mut self, inventory: Inventory) {
+    pub(super) async fn take_inventory(&mut self, mut inventory: Inventory) {
         let at = self.clock.now();
+        for chip in &mut inventory.chips {
+            if let Some(known) = self.ledger.chips().get(&chip.die) {
+                chip.recall(&known.chip);
+            }
+        }
         let offering = &self.settings.offering;
         let refused = inventory
             .chips
