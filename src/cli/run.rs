@@ -70,10 +70,14 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
         .thread_name("agent")
         .enable_all()
         .build();
-    let ended = match runtime {
-        Ok(runtime) => runtime.block_on(agent::run(config, health)),
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
+    let ended = runtime.block_on(agent::run(config, health));
+    // A read or write that hangs in the kernel must not keep an ended agent from ending. What has to be
+    // durable is so by now.
+    runtime.shutdown_background();
     match ended {
         Ok(()) => Outcome::Done,
         Err(error) => Outcome::failed(&error),

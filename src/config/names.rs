@@ -1,6 +1,6 @@
 //! The file with custom names of resources and ids.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -64,6 +64,13 @@ pub(super) fn read_names(path: &Path, domain: &str) -> Result<CustomNames, Names
 }
 
 fn read(path: &Path) -> io::Result<String> {
+    // Opening a pipe would wait for a writer, without a word and for ever.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a plain file",
+        ));
+    }
     let mut text = String::new();
     let read = File::open(path)?
         .take(FILE_MAX_BYTES + 1)
@@ -95,11 +102,11 @@ mod tests {
             "[{\"ResourceType\": 1}]",
             "[{\"ResourceType\": \"x\"}]",
         ] {
-            std::fs::write(&path, text).expect("written");
+            fs::write(&path, text).expect("written");
             let error = read_names(&path, "huawei.com").expect_err("refused");
             assert!(error.to_string().contains("names.json"), "{error}");
         }
-        std::fs::write(&path, " ".repeat(70_000)).expect("written");
+        fs::write(&path, " ".repeat(70_000)).expect("written");
         let large = read_names(&path, "huawei.com");
         assert!(matches!(large, Err(NamesError::Read { .. })));
     }

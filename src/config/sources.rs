@@ -294,6 +294,10 @@ impl Layered {
                     bytes: meta.len(),
                 });
             }
+            // Opening a pipe would wait for a writer, without a word and for ever.
+            Ok(meta) if !meta.is_file() => {
+                return Err(unreadable(io::Error::other("it is not a plain file")));
+            }
             Ok(_) => {}
         }
         let text = fs::read_to_string(path).map_err(unreadable)?;

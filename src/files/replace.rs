@@ -12,6 +12,10 @@ const FOLDER_MODE: u32 = 0o755;
 /// be replaced.
 pub(super) fn is_current(path: &Path, content: &[u8], mode: u32) -> bool {
     let read = || -> io::Result<bool> {
+        // Opening a pipe would wait for a writer.
+        if !fs::metadata(path)?.is_file() {
+            return Ok(false);
+        }
         let file = File::open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() || meta.permissions().mode() & 0o7777 != mode {

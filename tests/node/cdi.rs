@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::delivery::answer_of;
 use super::pod::pod;
 use super::products::nothing_is_granted;
-use super::testbed::{Node, PATIENCE, eventually};
+use super::testbed::{Node, PATIENCE, eventually, make_pipe};
 
 fn node() -> Node {
     let node = Node::of("910b3-8x1").flag("delivery", "cdi");
@@ -128,4 +128,13 @@ fn while_the_spec_cannot_be_written_nothing_is_granted_and_the_reason_is_told() 
     fs::remove_file(&blocked).expect("it goes away");
     node.allocatable(8);
     assert!(node.admit(&pod("pod", 1)).is_admitted());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_spec_is_replaced() {
+    let node = node();
+    fs::create_dir_all(node.stage.path("cdi")).expect("a folder");
+    make_pipe(&file(&node));
+    let node = node.ready(8);
+    assert!(spec(&node).is_some());
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::testbed::{Node, PATIENCE, eventually, programs, text};
+use super::testbed::{Node, PATIENCE, eventually, make_pipe, programs, text};
 
 const LINES: [&str; 17] = [
     "agent",
@@ -259,15 +259,7 @@ fn a_file_that_hangs_is_named_and_does_not_hang_the_doctor() {
     let file = "usr/local/Ascend/driver/version.info";
     let path = patient.root.path().join(file);
     fs::remove_file(&path).expect("removed");
-    // Nobody ever writes to it, so a reader waits for ever.
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &path,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
-        0,
-    )
-    .expect("a pipe");
+    make_pipe(&path);
     patient.shows(&[("installed driver", "fail")], "no answer within");
 }
 

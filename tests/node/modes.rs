@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tonic::Code;
 
-use super::plugin::allocate;
+use super::driver::enumerated_again;
+use super::plugin::{allocate, preferred};
 use super::pod::pod;
-use super::testbed::{Node, PATIENCE, eventually, files_in, programs, strings, text};
+use super::testbed::{Node, PATIENCE, eventually, files_in, make_pipe, programs, strings, text};
 
 const ASCEND310P: &str = "huawei.com/Ascend310P";
 
@@ -235,6 +236,72 @@ fn a_bad_names_file_and_settings_that_exclude_each_other_are_exit_code_two() {
         let said = text(&output.stderr);
         assert!(said.contains(told), "{words:?}: {said}");
     }
+}
+
+#[test]
+fn a_names_file_that_is_a_pipe_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("names.json");
+    make_pipe(&pipe);
+    for flag in ["--names-file", "--config"] {
+        let mut started = Command::new(programs().agent)
+            .args(["config", "check", flag])
+            .arg(&pipe)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        eventually("it ends", PATIENCE, || started.try_wait().expect("a look"));
+        let said = text(&started.wait_with_output().expect("an end").stderr);
+        assert!(said.contains("not a plain file"), "{flag}: {said}");
+    }
+}
+
+#[test]
+fn a_mixed_card_whose_type_cannot_be_read_again_stays_offered() {
+    let mut node = Node::of("mixed-310p-4x1")
+        .resource("huawei.com/Ascend310P-IPro")
+        .flag("mixed-insert", "true")
+        .ready(2);
+    node.sim(&["return-code", "dcmi_get_product_type", "-8005"]);
+    enumerated_again(&node);
+    assert_eq!(node.allocatable_ids().len(), 2);
+    let chips = node.status()["chips"].clone();
+    for chip in chips.as_array().expect("chips") {
+        assert_eq!(chip["healthy"], true, "{chip}");
+    }
+    // The store knows what each die is, too.
+    node.stage.kill_agent();
+    node.start_agent();
+    node.allocatable(2);
+}
+
+#[test]
+fn preferences_that_make_no_sense_are_answered_with_shares_that_do() {
+    let node = shared("2").ready(8);
+    let all: Vec<String> = (0..4)
+        .flat_map(|phy| (0..2).map(move |slot| format!("Ascend310P-{phy}-{slot}")))
+        .collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let nothing: [&str; 0] = [];
+    let ask = |available: &[&str], must: &[&str], size: i32| {
+        preferred(&node, available, must, size).expect("an answer")
+    };
+    for size in [0, -1, i32::MIN, 9, i32::MAX] {
+        assert_eq!(ask(&all, &nothing, size), nothing, "{size}");
+    }
+    assert_eq!(ask(&nothing, &nothing, 1), nothing);
+    assert_eq!(ask(&all, &["Ascend310P-0"], 2), nothing, "no id of ours");
+    assert_eq!(ask(&all[1..], &all[..1], 2), nothing, "not available");
+    assert_eq!(ask(&all, &all[..3], 2), nothing, "more than the size");
+    let strange = ["Ascend310P-0-0", "gpu-1", "Ascend310P-9-0", "Ascend310P-0"];
+    assert_eq!(ask(&strange, &nothing, 1), ["Ascend310P-0-0"]);
+    assert_eq!(ask(&strange, &nothing, 2), nothing, "only one is known");
+    let twice = ["Ascend310P-1-1", "Ascend310P-1-1"];
+    assert_eq!(ask(&twice, &nothing, 2), nothing, "one id twice is one");
+    assert_eq!(ask(&twice, &twice, 1), ["Ascend310P-1-1"]);
+    let chosen = ask(&all, &all[..1], 4);
+    let chips: BTreeSet<&str> = chosen.iter().map(|id| chip_of(id)).collect();
+    assert_eq!((chosen.len(), chips.len()), (4, 4), "{chosen:?}");
 }
 
 #[test]

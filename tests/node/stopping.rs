@@ -1,6 +1,7 @@
 //! Ends, orderly and not.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use rustix::process::Signal;
 use tokio::time::Instant;
 
 use super::pod::pod;
-use super::testbed::{Node, PATIENCE, eventually};
+use super::testbed::{Node, PATIENCE, eventually, make_pipe};
 
 #[test]
 fn c08_sigterm_ends_the_agent_within_five_seconds_and_removes_only_its_own_sockets() {
@@ -80,4 +81,26 @@ fn sigterm_ends_an_agent_that_still_waits_for_kubelet_and_driver() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+#[test]
+fn a_file_that_hangs_does_not_keep_the_agent_from_ending() {
+    let mut node = Node::up();
+    let file = node.stage.path("dp/kubelet_internal_checkpoint");
+    let pipe = node.stage.path("pipe");
+    eventually("the file hangs", PATIENCE, || {
+        // Kubelet may write its own once more.
+        if !file
+            .metadata()
+            .is_ok_and(|found| found.file_type().is_fifo())
+        {
+            make_pipe(&pipe);
+            fs::rename(&pipe, &file).expect("a pipe in its place");
+        }
+        let log = node.stage.log_text("agent.log");
+        log.contains("not read within").then_some(())
+    });
+    node.stage.signal_agent(Signal::TERM).expect("a signal");
+    let ended = eventually("the agent ends", PATIENCE, || node.stage.agent_ended());
+    assert!(ended.success(), "{ended}");
 }

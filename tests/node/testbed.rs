@@ -413,3 +413,15 @@ pub(crate) fn files_in(folder: &Path) -> Vec<String> {
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
+
+/// A pipe nobody ever writes to, so a reader waits for ever.
+pub(crate) fn make_pipe(path: &Path) {
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .expect("a pipe");
+}
