@@ -164,6 +164,14 @@ impl PluginDeviceId {
             .flatten()
     }
 
+    /// The number of the chip that an id of this agent stands for, whatever its base name.
+    #[must_use]
+    pub fn chip_number(&self) -> Option<PhyId> {
+        let (rest, last) = split_number(&self.0)?;
+        let number = split_number(rest).map_or(last, |(_, number)| number);
+        Some(PhyId(number))
+    }
+
     /// The text as kubelet knows it.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -415,6 +423,8 @@ mod tests {
             let share = PluginDeviceId::share(&base, phy, slot);
             proptest::prop_assert_eq!(whole.share_slot(phy), None);
             proptest::prop_assert_eq!(share.share_slot(phy), Some(slot));
+            proptest::prop_assert_eq!(whole.chip_number(), Some(phy));
+            proptest::prop_assert_eq!(share.chip_number(), Some(phy));
         }
     }
 

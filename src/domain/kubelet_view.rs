@@ -7,7 +7,8 @@ use super::ids::{PhyId, PluginDeviceId, ResourceName};
 use super::time::BootTime;
 
 /// Which of kubelet's records are read: everything in our own domain, so that holders are found even
-/// when nothing is known of them, and the names that are offered or held, whatever their domain.
+/// when nothing is known of them, and the names that are offered or held, whatever their domain. Entries
+/// of the checkpoint whose cached answer gives chips are read besides, whatever their resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordScope {
     /// Our domain, `huawei.com` unless configured.

@@ -95,7 +95,12 @@ enum DeviceIds {
     Flat(Vec<String>),
 }
 
-/// Reads the entries of the resources of `scope`.
+/// CDI names of this agent, unless another kind is configured.
+const CHIP_KIND: &str = "huawei.com/npu=";
+
+/// Reads the entries of the resources of `scope`, and those of any resource whose cached answer gives
+/// chips: a resource that was renamed while a container of its old name runs is known from there alone
+/// when the store is lost.
 ///
 /// # Errors
 /// When the bytes are not a checkpoint file, or an entry of the scope cannot be understood.
@@ -112,12 +117,23 @@ pub fn parse_checkpoint(
     entries
         .into_iter()
         .enumerate()
-        .filter(|(_, entry)| scope.covers(&entry.resource))
+        .filter(|(_, entry)| scope.covers(&entry.resource) || entry.gives_chips())
         .map(|(place, entry)| entry.read(place))
         .collect()
 }
 
 impl Entry {
+    fn gives_chips(&self) -> bool {
+        let answer = self.answer.as_deref().and_then(decode_answer);
+        answer.is_some_and(|answer| {
+            let mut nodes = answer.devices.iter();
+            let mut names = answer.cdi_devices.iter();
+            nodes.any(|node| davinci_number(&node.host_path).is_some())
+                || names.any(|device| device.name.starts_with(CHIP_KIND))
+                || answer.envs.contains_key(VISIBLE_DEVICES)
+        })
+    }
+
     fn read(self, entry: usize) -> Result<CheckpointEntry, CheckpointError> {
         let rule = |source| CheckpointError::Entry { entry, source };
         let resource = ResourceName::new(self.resource).map_err(rule)?;
@@ -288,6 +304,20 @@ mod tests {
                 0,
                 "{resource}"
             );
+        }
+    }
+
+    #[test]
+    fn entries_of_any_domain_that_give_chips_are_read() {
+        let gives = [
+            (answer(&["/dev/davinci3"], None), 1),
+            (answer(&[], Some("3")), 1),
+            (answer(&["/dev/davinci_manager", "/dev/vdavinci3"], None), 0),
+            (answer(&["/dev/nvidia3"], None), 0),
+        ];
+        for (cached, count) in gives {
+            let entries = parse(&file("example.com/npu", r#"["acme-3"]"#, &cached)).unwrap();
+            assert_eq!(entries.len(), count, "{entries:?}");
         }
     }
 

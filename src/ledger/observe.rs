@@ -156,7 +156,11 @@ impl Ledger {
                 .device_node(resource, id)
                 .and_then(|phy| self.die_of_phy(phy))
                 .or_else(|| self.place(resource, id).and_then(|place| place.die))
-                .or_else(|| self.die_of_name(id, context.offering));
+                .or_else(|| self.die_of_name(id, context.offering))
+                .or_else(|| {
+                    let phy = sights.number_given(resource, id)?;
+                    self.die_of_phy(phy)
+                });
             let Some(entry) = die.and_then(|die| self.chips.get(&die)) else {
                 findings
                     .unplaced

@@ -202,6 +202,44 @@ fn custom_names_hold_from_registration_to_release() {
 }
 
 #[test]
+fn a_holder_under_a_former_name_is_adopted_when_the_store_is_lost() {
+    for delivery in ["docker-runtime", "cdi"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("names.json");
+        let names = json!([{
+            "ResourceType": "Ascend310P",
+            "DevicePublicType": "example.com/former",
+            "DevicePublicNamePre": "acme-npu",
+            "PodConfigurationName": "example.com/pod-config",
+        }]);
+        fs::write(&file, names.to_string()).expect("a file");
+        let former = "example.com/former";
+        let node = shared("2")
+            .resource(former)
+            .flag("names-file", file.to_str().expect("plain"))
+            .flag("delivery", delivery);
+        let cdi = node.stage.path("cdi").display().to_string();
+        let mut node = node.flag("cdi-dir", &cdi).ready(8);
+        node.admitted("bystander", 0);
+        let ids = node.admitted("old", 3);
+        node.stage.kill_agent();
+        fs::remove_file(node.stage.path("state/state.redb")).expect("a store");
+        fs::remove_file(&file).expect("gone");
+        let mut node = node.resource(ASCEND310P).flag("share-count", "1");
+        node.start_agent();
+        node.allocatable(1);
+        for id in &ids {
+            let held = node.holding(id).expect("adopted");
+            assert_eq!(held["resource"], former, "{delivery}");
+        }
+        assert!(!node.admit(&pod("other", 2)).is_admitted(), "{delivery}");
+        node.remove_named("old");
+        node.allocatable(4);
+        assert!(node.held().is_empty());
+    }
+}
+
+#[test]
 fn a_bad_names_file_and_settings_that_exclude_each_other_are_exit_code_two() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("names.json");

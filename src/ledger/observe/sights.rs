@@ -136,6 +136,21 @@ impl<'a> Sights<'a> {
         }
     }
 
+    /// The number in the id, when kubelet's cached answer gives a chip of that number: whatever the id
+    /// begins with, this agent made it.
+    pub(super) fn number_given(
+        &self,
+        resource: &ResourceName,
+        id: &PluginDeviceId,
+    ) -> Option<PhyId> {
+        let (entry, _) = self.checkpointed.get(&(resource, id))?;
+        let number = id.chip_number()?;
+        let visible = entry.visible_devices.as_deref().unwrap_or_default();
+        let given = entry.device_nodes.contains(&number)
+            || visible.split(',').any(|text| text == number.to_string());
+        given.then_some(number)
+    }
+
     /// True when pod-resources lists the recorded pod, and not with other chips in the same place:
     /// a pod of the same name that was given others is a successor.
     pub(super) fn owner_is_alive(&self, record: &Allocation) -> bool {
