@@ -1,6 +1,7 @@
 //! `run`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ArgMatches;
 
@@ -21,6 +22,9 @@ const WORKERS: usize = 2;
 const BLOCKING_THREADS: usize = 8;
 
 const STACK_BYTES: usize = 1 << 20;
+
+/// How long the end waits for blocking work after the drain, which has a bound of its own.
+const LAST_THREADS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(given: &ArgMatches) -> Outcome {
     let built = gather(given).and_then(|layered| Ok((Config::build(&layered)?, layered)));
@@ -71,7 +75,12 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(agent::run(config, health)),
+        Ok(runtime) => {
+            let ended = runtime.block_on(agent::run(config, health));
+            // A disk that hangs holds its thread for ever; it must not hold the end of the agent.
+            runtime.shutdown_timeout(LAST_THREADS);
+            ended
+        }
         Err(error) => return Outcome::Failed(format!("no threads can be had: {error}")),
     };
     match ended {
