@@ -22,14 +22,13 @@ mod running;
 mod runtime;
 mod state;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::Config;
 use crate::footing::{FOLDER_BESIDE_SOCKETS, Mounts, is_container};
 use crate::injection::DeliveryChoice;
-use crate::surroundings::Places;
+use crate::surroundings::{self, Places};
 
 use deadline::{checked, late};
 pub use finding::{Finding, Report, Verdict};
@@ -94,7 +93,7 @@ pub fn examine(config: &Config, scope: &Scope) -> Report {
 
 /// Nothing where they cannot be read; then everything is taken as configured.
 fn read_mounts(file: &Path) -> Mounts {
-    Mounts::parse(&fs::read_to_string(file).unwrap_or_default())
+    surroundings::mounts_in(file)
 }
 
 fn examine_driver(

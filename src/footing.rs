@@ -90,7 +90,8 @@ pub fn lacks(facts: &Facts) -> Vec<Lack> {
         StatePlace::Configured | StatePlace::Nowhere => {}
         StatePlace::BesideSockets => add(
             "a volume for the state",
-            "it is kept in kubelet's folder of plugin sockets, which is lost with kubelet's own state",
+            "it is kept in kubelet's folder of plugin sockets, which is lost with kubelet's own state; \
+             once there is a volume, move the files to it while no agent runs",
             STATE_VOLUME,
             "set state_dir to a folder that can be written",
         ),

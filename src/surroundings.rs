@@ -66,7 +66,8 @@ pub fn look(places: &Places) -> Facts {
 }
 
 /// The folder for the state when nobody chose one: beside kubelet's sockets if `default` would not
-/// outlive this container. A store that is at the default already stays in use.
+/// outlive this container. A store that is in one of the two folders already stays in use, one at the
+/// default first.
 #[must_use]
 pub fn lasting_state_dir(default: &Path, device_plugin_dir: &Path, in_pod: bool) -> PathBuf {
     let mounts = mounts();
@@ -80,13 +81,20 @@ fn state_dir_among(
     device_plugin_dir: &Path,
     in_container: bool,
 ) -> PathBuf {
-    if footing::outlives(&resolved(default), mounts, in_container)
-        || default.join(STATE_FILE).exists()
-        || !device_plugin_dir.is_dir()
-    {
+    let beside = device_plugin_dir.join(FOLDER_BESIDE_SOCKETS);
+    let is_used = |dir: &Path| dir.join(STATE_FILE).exists();
+    if is_used(default) {
         return default.to_owned();
     }
-    device_plugin_dir.join(FOLDER_BESIDE_SOCKETS)
+    // A volume that is added later, or a start outside of the container, must meet the store and its
+    // lock where they are: two stores would be two truths about one chip.
+    if is_used(&beside) {
+        return beside;
+    }
+    if footing::outlives(&resolved(default), mounts, in_container) || !device_plugin_dir.is_dir() {
+        return default.to_owned();
+    }
+    beside
 }
 
 /// Whether nothing can be created at this path.
@@ -123,8 +131,15 @@ fn state_place(places: &Places, mounts: &Mounts, in_container: bool) -> StatePla
 }
 
 fn mounts() -> Mounts {
-    // Without /proc nothing is known, and everything is taken as configured.
-    Mounts::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    mounts_in(Path::new("/proc/self/mountinfo"))
+}
+
+/// The mounts that a file of the kernel lists. Where it cannot be read nothing is known, and everything
+/// is taken as configured; a mount point that is no UTF-8 text must not cost the others.
+#[must_use]
+pub fn mounts_in(file: &Path) -> Mounts {
+    let table = fs::read(file).unwrap_or_default();
+    Mounts::parse(&String::from_utf8_lossy(&table))
 }
 
 /// The nearest part of a path that is there, links resolved.
@@ -167,6 +182,41 @@ mod tests {
         fs::create_dir(&default).unwrap();
         fs::write(default.join(STATE_FILE), "").unwrap();
         assert_eq!(chosen(true), default, "it is in use");
+    }
+
+    #[test]
+    fn a_store_beside_the_sockets_stays_in_use_when_a_volume_is_added() {
+        let dir = tempfile::tempdir().unwrap();
+        let (default, sockets) = (dir.path().join("state"), dir.path().join("dp"));
+        let beside = sockets.join("ascend-agent");
+        fs::create_dir_all(&beside).unwrap();
+        fs::write(beside.join(STATE_FILE), "").unwrap();
+        let volume = format!(
+            "1 0 0:30 / / rw - overlay overlay rw\n2 1 8:1 /x {} rw - ext4 /dev/sda1 rw\n",
+            fs::canonicalize(dir.path()).unwrap().display()
+        );
+        let chosen = |table: &str, in_container| {
+            state_dir_among(&Mounts::parse(table), &default, &sockets, in_container)
+        };
+        assert_eq!(chosen(&volume, true), beside);
+        assert_eq!(
+            chosen("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n", false),
+            beside
+        );
+        fs::create_dir(&default).unwrap();
+        fs::write(default.join(STATE_FILE), "").unwrap();
+        assert_eq!(chosen(&volume, true), default, "the store was moved there");
+    }
+
+    #[test]
+    fn a_mount_whose_name_is_no_text_does_not_hide_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mountinfo");
+        let mut table = b"1 0 0:30 / / ro - overlay overlay rw\n2 1 8:1 / /mnt/caf".to_vec();
+        table.extend(b"\xe9 rw - ext4 /dev/sda1 rw\n");
+        fs::write(&file, table).unwrap();
+        let mounts = mounts_in(&file);
+        assert!(mounts.of(Path::new("/var/lib/ascend")).unwrap().read_only);
     }
 
     #[test]

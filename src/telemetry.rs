@@ -32,6 +32,7 @@ pub struct Logs(Outputs);
 
 #[derive(Clone, Debug)]
 struct Outputs {
+    form: LineForm,
     stderr: Lines,
     file: Option<Lines>,
 }
@@ -40,7 +41,11 @@ impl Write for Outputs {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.stderr.send(line);
         if let Some(file) = &self.file {
-            file.send(&capped(line));
+            match self.form {
+                LineForm::Human => file.send(&capped(line)),
+                // A part of an object is no object, and programs stop at it.
+                LineForm::Json => file.send(line),
+            }
         }
         Ok(line.len())
     }
@@ -83,7 +88,7 @@ pub fn init(
             Some(lines)
         }
     };
-    let outputs = Outputs { stderr, file };
+    let outputs = Outputs { form, stderr, file };
     let writer = outputs.clone();
     let builder = fmt()
         .with_max_level(level)
@@ -95,4 +100,28 @@ pub fn init(
         LineForm::Json => builder.json().flatten_event(true).try_init(),
     };
     Ok(Logs(outputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_of_the_file_is_cut_for_people_and_whole_for_programs() {
+        let line = format!("{{\"text\":\"{}\"}}\n", "x".repeat(2000));
+        for (form, whole) in [(LineForm::Human, false), (LineForm::Json, true)] {
+            let (stderr, _unread) = queue();
+            let (file, waiting) = queue();
+            let mut outputs = Outputs {
+                form,
+                stderr,
+                file: Some(file),
+            };
+            outputs.write_all(line.as_bytes()).unwrap();
+            drop(outputs);
+            let mut read = Stream(Vec::new());
+            waiting.pass_on(&mut read);
+            assert_eq!(read.0 == line.as_bytes(), whole, "{form:?}");
+        }
+    }
 }

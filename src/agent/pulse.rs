@@ -228,8 +228,13 @@ impl Judge {
     ) -> Vec<String> {
         let reachable = kubelet.kubelet_seen && kubelet.directory_problem.is_none();
         let is_dead = |resource: &ResourceName| {
-            let status = kubelet.resources.get(resource);
-            reachable && !status.is_some_and(|status| status.phase == RegistrationPhase::Watched)
+            let phase = kubelet.resources.get(resource).map(|status| status.phase);
+            // A killed kubelet leaves its socket: the one that waits has found nobody behind it.
+            let well = [
+                RegistrationPhase::Watched,
+                RegistrationPhase::WaitingForKubelet,
+            ];
+            reachable && !phase.is_some_and(|phase| well.contains(&phase))
         };
         self.unregistered
             .retain(|resource, _| offered.contains(resource) && is_dead(resource));
@@ -356,7 +361,8 @@ mod tests {
         for round in 0..100 {
             let seen = if round % 2 == 0 {
                 let mut absent = kubelet(RegistrationPhase::WaitingForKubelet);
-                absent.kubelet_seen = false;
+                // A killed kubelet leaves its socket.
+                absent.kubelet_seen = round % 4 == 0;
                 Seen {
                     kubelet: absent,
                     ..well(round)

@@ -1,6 +1,7 @@
 //! `run`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ArgMatches;
 
@@ -21,6 +22,9 @@ const WORKERS: usize = 2;
 const BLOCKING_THREADS: usize = 8;
 
 const STACK_BYTES: usize = 1 << 20;
+
+/// How long the end waits for blocking work after the drain, which has a bound of its own.
+const LAST_THREADS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(given: &ArgMatches) -> Outcome {
     let built = gather(given).and_then(|layered| Ok((Config::build(&layered)?, layered)));
@@ -77,7 +81,7 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
     let ended = runtime.block_on(agent::run(config, health));
     // A read or write that hangs in the kernel must not keep an ended agent from ending. What has to be
     // durable is so by now.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(LAST_THREADS);
     match ended {
         Ok(()) => Outcome::Done,
         Err(error) => Outcome::failed(&error),

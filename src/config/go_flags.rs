@@ -162,7 +162,7 @@ fn one_form<F: Named>(flag: &F, value: &str) -> Result<String, GoFlagError> {
 }
 
 /// A number as Go reads it with base 0: a sign, then decimal, `0x`, `0o`, `0b` or a leading zero for
-/// octal. Underscores between digits are not taken.
+/// octal. One underscore may stand between two digits, or between prefix and digits.
 fn whole_number(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -170,21 +170,27 @@ fn whole_number(text: &str) -> Option<i64> {
     };
     let lower = digits.to_ascii_lowercase();
     let (digits, radix) = if let Some(digits) = lower.strip_prefix("0x") {
-        (digits, 16)
+        (after_prefix(digits), 16)
     } else if let Some(digits) = lower.strip_prefix("0b") {
-        (digits, 2)
+        (after_prefix(digits), 2)
     } else if let Some(digits) = lower.strip_prefix("0o") {
-        (digits, 8)
+        (after_prefix(digits), 8)
     } else if let Some(digits) = lower.strip_prefix('0').filter(|rest| !rest.is_empty()) {
-        (digits, 8)
+        (after_prefix(digits), 8)
     } else {
         (lower.as_str(), 10)
     };
-    if !digits.starts_with(|first: char| first.is_digit(radix)) {
+    let is_group =
+        |group: &str| !group.is_empty() && group.chars().all(|digit| digit.is_digit(radix));
+    if !digits.split('_').all(is_group) {
         return None;
     }
-    let number = i64::from_str_radix(digits, radix).ok()?;
+    let number = i64::from_str_radix(&digits.replace('_', ""), radix).ok()?;
     Some(if negative { -number } else { number })
+}
+
+fn after_prefix(digits: &str) -> &str {
+    digits.strip_prefix('_').unwrap_or(digits)
 }
 
 fn shown(text: &str) -> String {
@@ -248,10 +254,19 @@ mod tests {
             &["-count=0x7"],
             &["-count=007"],
             &["-count=+7"],
+            &["-count=0_7"],
+            &["-count=0x_7"],
+            &["-count=0b1_1_1"],
         ] {
             assert_eq!(values(line), ["7"], "{line:?}");
         }
         assert_eq!(values(&["-count", "-1"]), ["-1"]);
+        assert_eq!(values(&["-count=1_0"]), ["10"]);
+        for bad in [
+            "_7", "7_", "1__0", "0x", "0x_", "0__7", "0_", "0x__7", "08", "0_8", "+-7",
+        ] {
+            assert!(read(&[&format!("-count={bad}")]).is_err(), "{bad}");
+        }
         assert_eq!(values(&["-text=a=b"]), ["a=b"]);
         assert_eq!(values(&["-text="]), [""]);
         assert_eq!(values(&["-text", "-b"]), ["-b"]);

@@ -214,8 +214,8 @@ pub const KEYS: &[Key] = &[
     key(
         "log_file",
         "",
-        "also log to this file; rotated at 20 MiB, lines cut at 1024 characters; started as \
-         device-plugin, the vendor's file",
+        "also log to this file; rotated at 20 MiB, lines for people cut at 1024 characters; started \
+         as device-plugin, the vendor's file",
     ),
     key(
         "log_max_age_days",

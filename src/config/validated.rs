@@ -10,7 +10,7 @@ use crate::offering::{Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
 use super::names::read_names;
-use super::sources::{ConfigError, Layered, Setting};
+use super::sources::{ConfigError, Layered, Setting, Source};
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,9 +212,7 @@ impl Reader<'_> {
     }
 
     fn is_default(&self, key: &'static str) -> bool {
-        let value = self.setting(key).value;
-        KEYS.iter()
-            .any(|known| known.name == key && known.default == value)
+        self.setting(key).source == Source::Default
     }
 
     fn refuse(&self, key: &'static str, expected: impl Into<String>) -> ConfigError {
@@ -429,6 +427,14 @@ mod tests {
             let text = build(&[(key, value)]).expect_err("refused").to_string();
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn a_path_that_somebody_chose_is_chosen_even_where_it_is_the_default() {
+        let config = build(&[("state_dir", "/var/lib/ascend")]).expect("valid");
+        assert!(!config.state_dir_unset && config.admin_socket_unset);
+        let config = build(&[("admin_socket", "/run/ascend/agent.sock")]).expect("valid");
+        assert!(config.state_dir_unset && !config.admin_socket_unset);
     }
 
     #[test]

@@ -136,7 +136,8 @@ pub(super) fn judge(place: Option<&Place>) -> Finding {
         return Finding::warn(
             WHAT,
             format!("{found}: kubelet's folder of sockets, for want of a volume"),
-            "mount a folder of the host at /var/lib/ascend; this one is lost with kubelet's own state",
+            "mount a folder of the host at /var/lib/ascend and move the files there while no agent runs; \
+             this one is lost with kubelet's own state",
         );
     }
     match place.owner_and_mode {

@@ -1,5 +1,7 @@
 //! One registration generation: its socket, its server, its Register call, its orderly end.
 
+use std::error::Error;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +104,26 @@ impl RegisterError {
     #[must_use]
     pub fn retryable(&self) -> bool {
         !matches!(self, Self::Socket(error) if !error.retryable())
+    }
+
+    /// Whether kubelet's socket has nobody behind it: a kubelet that was killed leaves it.
+    pub(super) fn is_nobody_there(&self) -> bool {
+        let Self::Dial { source, .. } = self else {
+            return false;
+        };
+        let mut cause: Option<&(dyn Error + 'static)> = Some(source);
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<std::io::Error>()
+                && matches!(
+                    io.kind(),
+                    ErrorKind::ConnectionRefused | ErrorKind::NotFound
+                )
+            {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 }
 

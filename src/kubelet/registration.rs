@@ -92,10 +92,17 @@ impl<A: Allocations> Registration<A> {
                 Ok(generation) => generation,
                 Err(RegisterError::Overtaken) => continue,
                 Err(error) => {
-                    let pause = if matches!(error, RegisterError::Claim(_)) {
+                    let is_other_agent = matches!(error, RegisterError::Claim(_));
+                    let pause = if is_other_agent {
                         WAITING_PAUSE
                     } else {
                         failures.advance()
+                    };
+                    // A restart of the agent would end neither.
+                    let phase = if is_other_agent || error.is_nobody_there() {
+                        RegistrationPhase::WaitingForKubelet
+                    } else {
+                        RegistrationPhase::Pausing
                     };
                     let error = with_causes(&error);
                     // One that waits for another agent would say so for days.
@@ -104,7 +111,7 @@ impl<A: Allocations> Registration<A> {
                     }
                     self.board.failed(&self.resource, error.clone());
                     last_error = Some(error);
-                    self.pause(pause, kubelet).await;
+                    self.pause(phase, pause, kubelet).await;
                     continue;
                 }
             };
@@ -136,11 +143,13 @@ impl<A: Allocations> Registration<A> {
                 // Kubelet takes in the end of the old stream on its own time, and what registers
                 // before that is disconnected with it.
                 End::Asked | End::SocketVanished => {
-                    self.pause(self.times.retry_first, kubelet).await;
+                    self.pause(RegistrationPhase::Pausing, self.times.retry_first, kubelet)
+                        .await;
                 }
                 End::ServerBroke | End::StreamEnded | End::StreamNeverOpened => {
                     self.board.failed(&self.resource, lost_text(end));
-                    self.pause(losses.advance(), kubelet).await;
+                    self.pause(RegistrationPhase::Pausing, losses.advance(), kubelet)
+                        .await;
                 }
             }
         }
@@ -293,8 +302,8 @@ impl<A: Allocations> Registration<A> {
     }
 
     /// Waits, unless there is a reason to try at once.
-    async fn pause(&mut self, pause: Duration, kubelet: KubeletSocket) {
-        self.board.phase(&self.resource, RegistrationPhase::Pausing);
+    async fn pause(&mut self, phase: RegistrationPhase, pause: Duration, kubelet: KubeletSocket) {
+        self.board.phase(&self.resource, phase);
         let (cancel, asked) = (&self.cancel, &mut self.asked);
         let replaced = self
             .view

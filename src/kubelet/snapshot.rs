@@ -68,7 +68,8 @@ impl ResourceStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RegistrationPhase {
-    /// Kubelet's socket is not there, or the directory cannot be used.
+    /// Kubelet's socket is not there or has nobody behind it, another agent serves kubelet, or the
+    /// directory cannot be used.
     WaitingForKubelet,
     /// A generation is being set up.
     Registering,

@@ -28,7 +28,12 @@ pub async fn open_waiting(
     let mut polls = 0_u64;
     loop {
         let (settings, clock) = (settings.clone(), Arc::clone(&clock));
-        let opened = tokio::task::spawn_blocking(move || Store::open(settings, clock)).await;
+        let opening = tokio::task::spawn_blocking(move || Store::open(settings, clock));
+        // A disk that hangs must not hold the end of the agent.
+        let opened = tokio::select! {
+            () = &mut cancel => return Err(OpenError::Cancelled { directory }),
+            opened = opening => opened,
+        };
         let holder = match opened {
             Ok(Err(OpenError::InUse { holder, .. })) => holder,
             Ok(done) => return done,

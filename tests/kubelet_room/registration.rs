@@ -3,11 +3,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use ascend_agent::kubelet::RegistrationPhase;
+use ascend_agent::kubelet::{KubeletStatus, RegistrationPhase};
 use ascend_agent::ports::GenerationCause;
 
 use crate::kubelet_stub::{KubeletStub, Seen};
-use crate::room::{ASCEND, Room, config, eventually, offer, socket_folder};
+use crate::room::{ASCEND, Room, config, eventually, offer, socket_folder, within};
 
 /// Registered again.
 const T_REG: Duration = Duration::from_secs(2);
@@ -307,6 +307,26 @@ async fn the_directory_may_come_late_and_be_made_anew() {
     std::fs::create_dir(&dir).unwrap();
     let second = KubeletStub::start(&dir);
     eventually("again", T_REG, || second.serves(&[ASCEND])).await;
+    room.end().await;
+}
+
+#[tokio::test]
+async fn a_socket_that_a_killed_kubelet_left_is_an_absent_kubelet() {
+    let temp = socket_folder();
+    let left = temp.path().join("kubelet.sock");
+    drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
+    let room = Room::start(temp.path());
+    let mut status = room.status.clone();
+    let waits = |it: &KubeletStatus| {
+        it.kubelet_seen
+            && it.resources.values().any(|line| {
+                line.phase == RegistrationPhase::WaitingForKubelet && line.last_error.is_some()
+            })
+    };
+    within(T_REG, status.wait_for(waits)).await.unwrap();
+    std::fs::remove_file(&left).unwrap();
+    let stub = KubeletStub::start(temp.path());
+    eventually("registered", T_REG, || stub.serves(&[ASCEND])).await;
     room.end().await;
 }
 

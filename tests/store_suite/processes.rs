@@ -94,6 +94,27 @@ async fn a_second_agent_waits_says_so_once_and_takes_over_when_the_first_is_kill
 }
 
 #[tokio::test]
+async fn a_disk_that_hangs_does_not_hold_the_end() {
+    let (_keep, directory) = directory();
+    drop(open(&directory).unwrap());
+    let schema = directory.join("schema");
+    std::fs::remove_file(&schema).unwrap();
+    let made = Command::new("mkfifo").arg(&schema).status().unwrap();
+    assert!(made.success());
+    let settings = Settings::new(directory.clone());
+    let opening = open_waiting(settings, clock(), |_| {}, std::future::ready(()));
+    let ended = tokio::time::timeout(Duration::from_secs(30), opening).await;
+    // Opened for writing, it lets the reader go on.
+    drop(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&schema)
+            .unwrap(),
+    );
+    assert!(matches!(ended, Ok(Err(OpenError::Cancelled { .. }))));
+}
+
+#[tokio::test]
 async fn waiting_can_be_cancelled() {
     let (_keep, directory) = directory();
     let _first = open(&directory).unwrap();
