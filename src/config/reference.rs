@@ -78,7 +78,9 @@ const NAMES_HEAD: &str = "
 
 const OTHERS: &str = "
 Three variables belong to others and are read as they are: `LD_LIBRARY_PATH` names the folders in which
-the driver library is looked for; `ASCEND_DOCKER_RUNTIME`, exactly `True`, is how Ascend Docker Runtime
+the driver library is looked for, before the loader's cache; unset or empty means `lib64`, `lib64/driver`
+and `lib64/common` below `/usr/local/Ascend/driver`, each when it is there;
+`ASCEND_DOCKER_RUNTIME`, exactly `True`, is how Ascend Docker Runtime
 marks the agent's own container; `ASCEND_VISIBLE_DEVICES` tells that this container was given a part of
 the chips, which the agent says at its start.
 

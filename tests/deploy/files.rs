@@ -204,6 +204,61 @@ fn image_daemon_set_and_unit_name_the_same_program() {
 }
 
 #[test]
+fn the_image_has_the_names_that_manifests_of_the_vendors_plugin_start() {
+    for name in [
+        "/usr/bin/device-plugin",
+        "/usr/local/bin/device-plugin",
+        "/usr/local/bin/ascend-device-plugin",
+    ] {
+        let link = format!("/usr/bin/ascend-agent {name}");
+        let found = IMAGE
+            .lines()
+            .filter_map(|line| line.split_once("ln -s "))
+            .any(|(_, rest)| rest.trim_end_matches([' ', '\\']) == link);
+        assert!(found, "the image has no {name}");
+    }
+}
+
+/// The manifest with everything optional in it: such lines begin with `#` and no space.
+fn daemon_set_with_options() -> Value {
+    let lines: Vec<String> = DAEMON_SET
+        .lines()
+        .map(|line| {
+            let text = line.trim_start();
+            match text.strip_prefix('#') {
+                Some(rest) if rest.starts_with("- ") || rest.starts_with("  ") => {
+                    format!("{}{rest}", &line[..line.len() - text.len()])
+                }
+                _ => line.to_owned(),
+            }
+        })
+        .collect();
+    serde_saphyr::from_str(&lines.join("\n")).expect("one object")
+}
+
+#[test]
+fn the_optional_lines_of_the_daemon_set_are_valid_and_each_mount_has_its_volume() {
+    let set = daemon_set_with_options();
+    let pod = &set["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let names = |value: &Value, key: &str| -> Vec<String> {
+        let mut names: Vec<String> = list(value, key)
+            .iter()
+            .map(|entry| text(entry, "name").to_owned())
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    let mounts = names(container, "volumeMounts");
+    assert_eq!(mounts, names(pod, "volumes"));
+    for optional in ["config", "names", "cdi", "dcmi", "host"] {
+        assert!(mounts.iter().any(|name| name == optional), "{optional}");
+    }
+    let checked = config(&["check"], &words(container), &variables(container));
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
 fn the_units_command_and_variables_are_a_valid_configuration() {
     let words: Vec<String> = settings("ExecStart")[0]
         .split(' ')
