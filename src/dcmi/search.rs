@@ -139,11 +139,7 @@ fn trusted(path: &Path) -> Result<PathBuf, Refusal> {
         path: path.to_path_buf(),
         rule,
     };
-    let examined = |error: io::Error| {
-        refuse(Rule::Examine {
-            cause: error.to_string(),
-        })
-    };
+    let examined = |error: io::Error| refuse(Rule::of_refused_look(&error));
     let resolved = fs::canonicalize(path).map_err(examined)?;
     if fs::metadata(&resolved).map_err(examined)?.is_file() {
         Ok(resolved)
@@ -295,6 +291,9 @@ mod tests {
         mode(&tree.directory("sticky"), 0o1777);
         let refusal = tree.refusal_in(library.parent().unwrap());
         assert_eq!(refusal.rule, Rule::ForeignWrite { mode: 0o1777 });
+        let text = refusal.to_string();
+        assert!(text.contains("move the library elsewhere"), "{text}");
+        assert!(!text.contains("chmod"), "{text}");
     }
 
     #[test]
@@ -339,11 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dangling_link_is_a_candidate_that_cannot_be_examined() {
+    fn a_dangling_link_is_a_candidate_that_leads_nowhere() {
         let mut tree = Tree::new();
         let links = tree.directory("links");
         symlink(tree.search.top.join("gone"), links.join(LIBRARY)).unwrap();
-        assert!(matches!(tree.refusal_in(&links).rule, Rule::Examine { .. }));
+        let refusal = tree.refusal_in(&links);
+        assert_eq!(refusal.rule, Rule::Absent);
+        assert!(refusal.to_string().contains("leads nowhere"), "{refusal}");
     }
 
     #[test]
@@ -440,6 +441,9 @@ mod tests {
         );
         tree.search.trusted_library = Some(library.with_file_name("gone.so"));
         let refused = find(&tree.search).unwrap_err().to_string();
-        assert!(refused.contains("gone.so"), "{refused}");
+        assert!(
+            refused.contains("gone.so does not exist") && !refused.contains("readable"),
+            "{refused}"
+        );
     }
 }

@@ -14,9 +14,14 @@ const DEPTH_MAX: usize = 20;
 /// Group and other write.
 const FOREIGN_WRITE: u32 = 0o022;
 
+/// The bit of folders that everybody is meant to write to, such as `/tmp`.
+const STICKY: u32 = 0o1000;
+
 /// A rule that a candidate or a directory above it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
+    /// It must be there.
+    Absent,
     /// It must be readable for the check.
     Examine {
         /// The system's words.
@@ -63,6 +68,10 @@ impl fmt::Display for Refusal {
         let path = self.path.display();
         write!(f, "{} is refused: ", self.candidate.display())?;
         match &self.rule {
+            Rule::Absent => write!(
+                f,
+                "{path} does not exist, or a link there leads nowhere; name the driver's library"
+            ),
             Rule::Examine { cause } => {
                 write!(
                     f,
@@ -85,6 +94,12 @@ impl fmt::Display for Refusal {
                 "the link {path} must belong to uid {wanted}, found uid {found}; \
                  run `chown -h {wanted} {path}`"
             ),
+            // Taking the right away there would break every other program of the node.
+            Rule::ForeignWrite { mode } if mode & STICKY != 0 => write!(
+                f,
+                "{path} must not be writable by group or others, found mode {mode:04o}; \
+                 move the library elsewhere"
+            ),
             Rule::ForeignWrite { mode } => write!(
                 f,
                 "{path} must not be writable by group or others, found mode {mode:04o}; \
@@ -99,6 +114,18 @@ impl fmt::Display for Refusal {
     }
 }
 
+impl Rule {
+    /// What it means that the system refuses a look.
+    pub(super) fn of_refused_look(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound {
+            return Self::Absent;
+        }
+        Self::Examine {
+            cause: error.to_string(),
+        }
+    }
+}
+
 /// Checks one candidate; the answer is the path to load.
 pub(super) fn check(search: &Search, candidate: &Path) -> Result<PathBuf, Refusal> {
     let refuse = |path: &Path, rule| Refusal {
@@ -107,23 +134,10 @@ pub(super) fn check(search: &Search, candidate: &Path) -> Result<PathBuf, Refusa
         rule,
     };
     let examined = |path: &Path, result: io::Result<Metadata>| {
-        result.map_err(|error| {
-            refuse(
-                path,
-                Rule::Examine {
-                    cause: error.to_string(),
-                },
-            )
-        })
+        result.map_err(|error| refuse(path, Rule::of_refused_look(&error)))
     };
-    let absolute = path::absolute(candidate).map_err(|error| {
-        refuse(
-            candidate,
-            Rule::Examine {
-                cause: error.to_string(),
-            },
-        )
-    })?;
+    let absolute = path::absolute(candidate)
+        .map_err(|error| refuse(candidate, Rule::of_refused_look(&error)))?;
     let link = examined(&absolute, fs::symlink_metadata(&absolute))?;
     if link.is_symlink() && link.uid() != search.owner {
         let rule = Rule::LinkOwner {
@@ -132,14 +146,8 @@ pub(super) fn check(search: &Search, candidate: &Path) -> Result<PathBuf, Refusa
         };
         return Err(refuse(&absolute, rule));
     }
-    let resolved = fs::canonicalize(&absolute).map_err(|error| {
-        refuse(
-            &absolute,
-            Rule::Examine {
-                cause: error.to_string(),
-            },
-        )
-    })?;
+    let resolved = fs::canonicalize(&absolute)
+        .map_err(|error| refuse(&absolute, Rule::of_refused_look(&error)))?;
     if !examined(&resolved, fs::metadata(&resolved))?.is_file() {
         return Err(refuse(&resolved, Rule::RegularFile));
     }
