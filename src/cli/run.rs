@@ -36,7 +36,9 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
 
 /// Runs the agent; `notes` are what a person should know about how it was started.
 pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outcome {
-    let tls = config.health_tls.as_ref();
+    // Certificates that nothing is served with are not looked at, as by the vendor's plugin.
+    let served = !config.health_addresses.is_empty();
+    let tls = config.health_tls.as_ref().filter(|_| served);
     let tls = match tls.map(|(cert, key)| Tls::load(cert, key)).transpose() {
         Ok(tls) => tls,
         Err(error) => return Outcome::usage(&error),

@@ -136,12 +136,8 @@ impl Line<'_> {
     }
 
     fn set_key(&self, line: &mut VendorLine, flag: &VendorFlag, key: &'static str, value: &str) {
-        let quiet = match flag.name {
-            "tls-cert-file" | "tls-private-key-file" => !self.is_on("enable-healthz"),
-            // Without quotas nobody may share a chip.
-            "shareDevCount" => !self.value("softShareDevConfigDir").is_empty(),
-            _ => false,
-        };
+        // Without quotas nobody may share a chip.
+        let quiet = flag.name == "shareDevCount" && !self.value("softShareDevConfigDir").is_empty();
         if !quiet {
             line.set(key, value, flag.name);
         }

@@ -1,6 +1,8 @@
 //! Certificate and key.
 
 use std::fmt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +11,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
+
+/// A longer file is no certificate chain.
+const FILE_MAX_BYTES: u64 = 1 << 20;
 
 /// TLS 1.2 and newer with one certificate, read once.
 #[derive(Clone)]
@@ -40,6 +45,15 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
+    /// It cannot be read, or is no file to wait for.
+    #[error("{path} cannot be read; name a plain file of at most {FILE_MAX_BYTES} bytes")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        #[source]
+        source: io::Error,
+    },
     /// They do not belong together or are of a kind nobody takes.
     #[error("certificate {certificate} and key {key} cannot be used together; make them anew")]
     Pair {
@@ -63,15 +77,16 @@ impl Tls {
             let path = path.to_owned();
             move |source| TlsError::Pem { path, what, source }
         };
-        let chain = CertificateDer::pem_file_iter(certificate)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        let chain = CertificateDer::pem_slice_iter(&plain(certificate)?)
+            .collect::<Result<Vec<_>, _>>()
             .map_err(unread(certificate, "certificate"))?;
         if chain.is_empty() {
             return Err(TlsError::Empty {
                 path: certificate.to_owned(),
             });
         }
-        let private = PrivateKeyDer::from_pem_file(key).map_err(unread(key, "private key"))?;
+        let private =
+            PrivateKeyDer::from_pem_slice(&plain(key)?).map_err(unread(key, "private key"))?;
         let pair = |source| TlsError::Pair {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -86,4 +101,19 @@ impl Tls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
+}
+
+/// Reads a file; a pipe would keep the start waiting for ever.
+fn plain(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let read = || {
+        let meta = fs::metadata(path)?;
+        if !meta.is_file() || meta.len() > FILE_MAX_BYTES {
+            return Err(io::Error::other("it is not a plain file, or too long"));
+        }
+        fs::read(path)
+    };
+    read().map_err(|source| TlsError::File {
+        path: path.to_owned(),
+        source,
+    })
 }
