@@ -242,7 +242,7 @@ fn a_card_that_did_not_come_up_is_named() {
     patient.node.sim(&["fail-init", "3"]);
     patient.shows(
         &[("driver", "warn"), ("device nodes", "warn")],
-        "1 cards did not come up",
+        "1 card did not come up",
     );
 }
 
