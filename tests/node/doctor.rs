@@ -197,6 +197,13 @@ fn a_running_agent_is_asked_instead_of_the_driver() {
     assert!(found.contains("told by the running agent"), "{found}");
     let (_, found, _) = line_of(&report, "store");
     assert!(found.contains("durable"), "{found}");
+
+    // A shell that knows nothing of the library sees the agent's.
+    patient.flags.remove("--trusted-library");
+    let (_, report) = patient.examine();
+    let (verdict, found, _) = line_of(&report, "driver library");
+    assert_ne!(verdict, "fail", "{report:#}");
+    assert!(found.contains("the running agent has"), "{found}");
 }
 
 #[test]
