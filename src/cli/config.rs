@@ -11,6 +11,7 @@ use crate::config::{
 
 use super::exit::Outcome;
 use super::output::{Table, print, print_as};
+use super::run;
 use super::usage::{VENDOR_LINE, form_of, gather, gather_with};
 
 pub(super) fn config(given: &ArgMatches) -> Outcome {
@@ -28,12 +29,14 @@ fn check(given: &ArgMatches) -> Outcome {
         Err(Trouble::Line(error)) => return Outcome::usage(&error),
         Err(Trouble::Config(error)) => return Outcome::failed(&error),
     };
-    match Config::build(&layered) {
+    // A bad file is what this command looks for; bad flags are bad usage all the same.
+    let config = match Config::build(&layered) {
+        Ok(config) => config,
+        Err(error) => return Outcome::failed(&error),
+    };
+    match run::health_tls(&config) {
         Ok(_) => print("the configuration is valid\n"),
-        Err(error) => {
-            // A bad file is what this command looks for; bad flags are bad usage all the same.
-            Outcome::failed(&error)
-        }
+        Err(error) => Outcome::failed(&error),
     }
 }
 

@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use crate::agent;
 use crate::clock::SystemClock;
 use crate::config::{Config, Layered, LogFormat};
-use crate::health_http::{Endpoint, Tls};
+use crate::health_http::{Endpoint, Tls, TlsError};
 use crate::telemetry::{self, LineForm, LogFileSettings};
 
 use super::exit::Outcome;
@@ -36,8 +36,7 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
 
 /// Runs the agent; `notes` are what a person should know about how it was started.
 pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outcome {
-    let tls = config.health_tls.as_ref();
-    let tls = match tls.map(|(cert, key)| Tls::load(cert, key)).transpose() {
+    let tls = match health_tls(&config) {
         Ok(tls) => tls,
         Err(error) => return Outcome::usage(&error),
     };
@@ -86,4 +85,12 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
         Ok(()) => Outcome::Done,
         Err(error) => Outcome::failed(&error),
     }
+}
+
+/// Certificate and key of the health server, where they are set.
+pub(super) fn health_tls(config: &Config) -> Result<Option<Tls>, TlsError> {
+    let files = config.health_tls.as_ref();
+    files
+        .map(|(certificate, key)| Tls::load(certificate, key))
+        .transpose()
 }

@@ -282,6 +282,10 @@ fn config_check_and_show_name_every_value_its_source_and_the_mistake() {
         ("delivery = \"nodes\"", "devicespec"),
         ("state_dir = [", "TOML"),
         ("resource_domain = \"not a domain\"", "resource_domain"),
+        (
+            "health_tls_cert = \"/absent/cert\"\nhealth_tls_key = \"/absent/key\"",
+            "/absent/cert holds no certificate",
+        ),
     ] {
         fs::write(&file, format!("{written}\n")).expect("a file");
         let check = program(&["config", "check", "--config", path]);
