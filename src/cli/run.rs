@@ -63,6 +63,9 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
         settings = layered.made(),
         "configuration; every other key has its default"
     );
+    if let Some(file) = &config.names_file {
+        tracing::info!(file = %file.display(), "custom names were read");
+    }
     for note in notes {
         tracing::warn!("{note}");
     }
