@@ -22,6 +22,7 @@ mod vendor_rules;
 pub use go_flags::{GoFlagError, Kind};
 pub use keys::{KEYS, Key};
 pub use names::NamesError;
+pub use nearest::nearest;
 pub use reference::reference;
 pub use sources::{
     ConfigError, DEFAULT_FILE, Environment, GivenSetting, Layered, ProcessEnvironment, Setting,

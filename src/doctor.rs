@@ -104,7 +104,8 @@ fn examine_driver(
     report: &mut Report,
 ) {
     let search = library::search_of(config);
-    let library = deadline::within(LIBRARY, move || library::look(&search));
+    let loaded = library::loaded_by(agent);
+    let library = deadline::within(LIBRARY, move || library::look(&search, loaded));
     report.findings.push(match &library {
         Ok(facts) => library::judge(facts),
         Err(error) => late(library::WHAT, error),

@@ -7,6 +7,7 @@
 pub mod allocation;
 pub mod causes;
 pub mod chip;
+pub mod driver_code;
 pub mod family;
 pub mod fault;
 pub mod history;

@@ -1,6 +1,7 @@
 //! `audit allocations`: who held which chip, and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 
 use clap::ArgMatches;
 use serde::Serialize;
@@ -15,7 +16,7 @@ use crate::ports::{Clock, HISTORY_PAGE_MAX, HistoryQuery, JournalError};
 use crate::store::open_copy;
 
 use super::exit::Outcome;
-use super::output::{Table, print_as};
+use super::output::{Form, Table, print_as};
 use super::status::block_on;
 use super::time_text;
 use super::usage::{config_of, form_of};
@@ -35,24 +36,141 @@ fn allocations(given: &ArgMatches) -> Outcome {
         Ok(config) => config,
         Err(error) => return Outcome::usage(&error),
     };
-    let window = match Window::of(given) {
-        Ok(window) => window,
+    let question = match Question::of(given) {
+        Ok(question) => question,
         Err(outcome) => return outcome,
     };
-    let mut tenures = Tenures::default();
-    if let Err(outcome) = read_history(&config, &mut tenures) {
+    let mut history = History::default();
+    if let Err(outcome) = read_history(&config, &mut history) {
         return outcome;
     }
-    let chip = given.get_one::<u32>("chip").copied();
-    let pod = given.get_one::<String>("pod").map(String::as_str);
-    let rows: Vec<Tenure> = tenures
+    let silence = question.silence(&history);
+    let rows: Vec<Tenure> = history
+        .tenures
         .finish()
         .into_iter()
-        .filter(|tenure| window.touches(tenure))
-        .filter(|tenure| chip.is_none_or(|chip| tenure.phy == chip))
-        .filter(|tenure| pod.is_none_or(|pod| tenure.is_of_pod(pod)))
+        .filter(|tenure| question.takes(tenure))
         .collect();
-    print_as(form_of(given), &rows, &table(&rows))
+    let form = form_of(given);
+    let printed = print_as(form, &rows, &table(&rows));
+    if rows.is_empty() && form == Form::Table {
+        // The answer is with the user; this line only explains it.
+        let _ = writeln!(io::stderr(), "{silence}");
+    }
+    printed
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+struct Question {
+    window: Window,
+    chip: Option<u32>,
+    pod: Option<PodName>,
+}
+
+impl Question {
+    fn of(given: &ArgMatches) -> Result<Self, Outcome> {
+        let pod = given.get_one::<String>("pod");
+        Ok(Self {
+            window: Window::of(given)?,
+            chip: given.get_one::<u32>("chip").copied(),
+            pod: pod
+                .map(|text| PodName::parse(text))
+                .transpose()
+                .map_err(Outcome::Usage)?,
+        })
+    }
+
+    fn takes(&self, tenure: &Tenure) -> bool {
+        self.window.touches(tenure)
+            && self.chip.is_none_or(|chip| tenure.phy == chip)
+            && self.pod.as_ref().is_none_or(|pod| pod.has(tenure))
+    }
+
+    /// Why nothing was found.
+    fn silence(&self, history: &History) -> String {
+        if let Some(chip) = self.chip.filter(|chip| !history.numbers.contains(chip)) {
+            return format!("no chip {chip} is known");
+        }
+        match &history.begins {
+            Some(begins) => {
+                format!("no allocation in this time; the history begins at {begins}")
+            }
+            None => "no allocation in this time; the history is empty".to_owned(),
+        }
+    }
+}
+
+/// A pod as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PodName {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl PodName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
+        };
+        if name.is_empty() || name.contains('/') || namespace == Some("") {
+            return Err(format!(
+                "--pod {text:?} names no pod; write NAME or NAMESPACE/NAME"
+            ));
+        }
+        Ok(Self {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        })
+    }
+
+    fn has(&self, tenure: &Tenure) -> bool {
+        let namespace = self.namespace.as_ref();
+        tenure.pod == self.name && namespace.is_none_or(|wanted| tenure.namespace == *wanted)
+    }
+}
+
+/// The history as far as it is kept.
+#[derive(Debug, Default)]
+struct History {
+    tenures: Tenures,
+    /// Time of its oldest record.
+    begins: Option<String>,
+    /// Numbers of the chips in it, and of those that are known now.
+    numbers: BTreeSet<u32>,
+}
+
+impl History {
+    fn take(&mut self, records: &[HistoryRecord]) {
+        if let (None, Some(first)) = (&self.begins, records.first()) {
+            self.begins = Some(first.at.utc_text());
+        }
+        for record in records {
+            self.numbers.extend(number_in(&record.event));
+            self.tenures.take(record);
+        }
+    }
+}
+
+/// The number of the chip that an event tells of.
+fn number_in(event: &HistoryEvent) -> Option<u32> {
+    match event {
+        HistoryEvent::Granted { allocation }
+        | HistoryEvent::Adopted { allocation }
+        | HistoryEvent::Released { allocation, .. } => Some(allocation.phy.0),
+        HistoryEvent::ChipAppeared { phy, .. }
+        | HistoryEvent::ChipVanished { phy, .. }
+        | HistoryEvent::ChipHealth { phy, .. }
+        // The number before is that of an earlier event.
+        | HistoryEvent::ChipMoved { to: phy, .. } => Some(phy.0),
+        HistoryEvent::AgentStarted { .. }
+        | HistoryEvent::AgentStopped
+        | HistoryEvent::GrantRepeated { .. }
+        | HistoryEvent::Confirmed { .. }
+        | HistoryEvent::Refused { .. }
+        | HistoryEvent::StoreRebuilt { .. } => None,
+    }
 }
 
 /// One holding of one chip, from its grant to its end.
@@ -110,13 +228,6 @@ impl Tenure {
         self.pod_uid = owner.pod_uid.clone().unwrap_or_default();
         self.container = owner.container.clone().unwrap_or_default();
     }
-
-    fn is_of_pod(&self, wanted: &str) -> bool {
-        match wanted.split_once('/') {
-            Some((namespace, pod)) => self.namespace == namespace && self.pod == pod,
-            None => self.pod == wanted,
-        }
-    }
 }
 
 /// Folds the history into holdings, in the order of their grants, then of the chips' numbers.
@@ -127,12 +238,6 @@ struct Tenures {
 }
 
 impl Tenures {
-    fn take_all(&mut self, records: &[HistoryRecord]) {
-        for record in records {
-            self.take(record);
-        }
-    }
-
     fn take(&mut self, record: &HistoryRecord) {
         match &record.event {
             HistoryEvent::Granted { allocation } | HistoryEvent::Adopted { allocation } => {
@@ -203,10 +308,18 @@ impl Window {
                 .map(Some)
                 .map_err(|error| Outcome::usage(&error)),
         };
-        Ok(Self {
-            since_ns: read("since")?,
-            until_ns: read("until")?,
-        })
+        let (since_ns, until_ns) = (read("since")?, read("until")?);
+        if let (Some(since), Some(until)) = (since_ns, until_ns)
+            && since >= until
+        {
+            let text = |name: &str| given.get_one::<String>(name).cloned().unwrap_or_default();
+            return Err(Outcome::Usage(format!(
+                "--since {} is not before --until {}: no time lies between; exchange or correct them",
+                text("since"),
+                text("until")
+            )));
+        }
+        Ok(Self { since_ns, until_ns })
     }
 
     fn touches(&self, tenure: &Tenure) -> bool {
@@ -219,39 +332,46 @@ impl Window {
 }
 
 /// Asks the running agent; without one reads a copy of the store.
-fn read_history(config: &Config, tenures: &mut Tenures) -> Result<(), Outcome> {
+fn read_history(config: &Config, history: &mut History) -> Result<(), Outcome> {
     let asked = block_on(async {
         let client = AdminClient::connect(&config.admin_socket).await?;
         let mut query = first_page();
         for _ in 0..PAGES_MAX {
             let (records, more) = client.history(query).await?;
-            tenures.take_all(&records);
+            history.take(&records);
             match records.last() {
                 Some(last) if more => query.after = Some(last.sequence),
                 _ => break,
             }
         }
+        let status = client.status().await?;
+        let known = status.chips.iter().map(|chip| chip.phy);
+        history.numbers.extend(known);
         Ok(())
     });
     match asked? {
         Ok(()) => Ok(()),
-        Err(AskError::NoAgent { .. }) => read_copy(config, tenures),
+        Err(AskError::NoAgent { .. }) => read_copy(config, history),
         Err(error) => Err(Outcome::failed(&error)),
     }
 }
 
-fn read_copy(config: &Config, tenures: &mut Tenures) -> Result<(), Outcome> {
+fn read_copy(config: &Config, history: &mut History) -> Result<(), Outcome> {
     let Some(directory) = &config.state_dir else {
         return Err(Outcome::Failed(
             "no agent answers, and state_dir is \"none\": there is no history".to_owned(),
         ));
     };
     let copy = open_copy(directory).map_err(|error| Outcome::failed(&error))?;
+    let known = &copy.state().chips;
+    history
+        .numbers
+        .extend(known.iter().map(|record| record.chip.phy.0));
     let failed = |error: JournalError| Outcome::failed(&error);
     let mut query = first_page();
     for _ in 0..PAGES_MAX {
         let records = copy.history(query).map_err(failed)?;
-        tenures.take_all(&records);
+        history.take(&records);
         match records.last() {
             Some(last) if records.len() >= HISTORY_PAGE_MAX => query.after = Some(last.sequence),
             _ => break,
@@ -269,7 +389,7 @@ fn first_page() -> HistoryQuery {
 
 fn table(rows: &[Tenure]) -> Table {
     let mut table = Table::new(&[
-        "CHIP",
+        "ID",
         "NAMESPACE",
         "POD",
         "CONTAINER",
@@ -299,4 +419,23 @@ fn table(rows: &[Tenure]) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_a_name_or_a_namespace_and_a_name() {
+        let named = |namespace: Option<&str>, name: &str| PodName {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        assert_eq!(PodName::parse("a"), Ok(named(None, "a")));
+        assert_eq!(PodName::parse("ns/a"), Ok(named(Some("ns"), "a")));
+        for text in ["", "/", "demo/", "/x", "a/b/c", "a//b"] {
+            let refused = PodName::parse(text).expect_err("refused");
+            assert!(refused.contains("NAMESPACE/NAME"), "{refused}");
+        }
+    }
 }

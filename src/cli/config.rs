@@ -6,11 +6,13 @@ use clap::ArgMatches;
 use serde_json::json;
 
 use crate::config::{
-    Config, ConfigError, KEYS, Layered, VendorLine, VendorLineError, VendorRequest, reference,
+    Config, ConfigError, KEYS, Layered, ProcessEnvironment, VendorEnvironmentError, VendorLine,
+    VendorLineError, VendorRequest, check_environment, reference,
 };
 
 use super::exit::Outcome;
 use super::output::{Table, print, print_as};
+use super::run;
 use super::usage::{VENDOR_LINE, form_of, gather, gather_with};
 
 pub(super) fn config(given: &ArgMatches) -> Outcome {
@@ -23,43 +25,58 @@ pub(super) fn config(given: &ArgMatches) -> Outcome {
 }
 
 fn check(given: &ArgMatches) -> Outcome {
-    let layered = match gathered(given) {
-        Ok(layered) => layered,
+    let (layered, notes) = match gathered(given) {
+        Ok(gathered) => gathered,
         Err(Trouble::Line(error)) => return Outcome::usage(&error),
+        Err(Trouble::Environment(error)) => return Outcome::failed(&error),
         Err(Trouble::Config(error)) => return Outcome::failed(&error),
     };
-    match Config::build(&layered) {
-        Ok(_) => print("the configuration is valid\n"),
-        Err(error) => {
-            // A bad file is what this command looks for; bad flags are bad usage all the same.
-            Outcome::failed(&error)
+    // A bad file is what this command looks for; bad flags are bad usage all the same.
+    let config = match Config::build(&layered) {
+        Ok(config) => config,
+        Err(error) => return Outcome::failed(&error),
+    };
+    match run::health_tls(&config) {
+        Ok(_) => {
+            let notes = notes.iter().map(|note| format!("note: {note}\n"));
+            print(&format!(
+                "the configuration is valid\n{}",
+                notes.collect::<String>()
+            ))
         }
+        Err(error) => Outcome::failed(&error),
     }
 }
 
 enum Trouble {
     Line(VendorLineError),
+    Environment(VendorEnvironmentError),
     Config(ConfigError),
 }
 
-/// The layers, with the command line of the device plugin after `--` as one of them.
-fn gathered(given: &ArgMatches) -> Result<Layered, Trouble> {
+/// The layers, with the command line of the device plugin after `--` as one of them, and what a person
+/// should know about that line.
+fn gathered(given: &ArgMatches) -> Result<(Layered, Vec<String>), Trouble> {
     let Some(words) = given.get_many::<OsString>(VENDOR_LINE) else {
-        return gather(given).map_err(Trouble::Config);
+        let layered = gather(given).map_err(Trouble::Config)?;
+        return Ok((layered, Vec::new()));
     };
     let line = match VendorRequest::read(words.cloned()).map_err(Trouble::Line)? {
         VendorRequest::Run(line) => line,
         VendorRequest::Help | VendorRequest::Version => VendorLine::default(),
     };
+    let mut notes = check_environment(&ProcessEnvironment).map_err(Trouble::Environment)?;
+    notes.extend(line.notes);
     let mut layered = gather_with(given, line.settings).map_err(Trouble::Config)?;
     layered.set_default("log_file", &line.default_log_file);
-    Ok(layered)
+    Ok((layered, notes))
 }
 
 fn show(given: &ArgMatches) -> Outcome {
     let layered = match gathered(given) {
-        Ok(layered) => layered,
+        Ok((layered, _)) => layered,
         Err(Trouble::Line(error)) => return Outcome::usage(&error),
+        Err(Trouble::Environment(error)) => return Outcome::usage(&error),
         Err(Trouble::Config(error)) => return Outcome::usage(&error),
     };
     let mut table = Table::new(&["KEY", "VALUE", "SOURCE", "MEANING"]);

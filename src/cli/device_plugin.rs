@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::agent;
 use crate::config::{
     Config, Effect, Kind, Layered, ProcessEnvironment, VENDOR_FLAGS, VendorFlag, VendorRequest,
-    check_environment,
+    check_environment, nearest,
 };
 
 use super::exit::Outcome;
@@ -22,8 +22,8 @@ const NAMES: [&str; 2] = [COMMAND, "ascend-device-plugin"];
 /// How the program was asked to take the plugin's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskedBy {
-    /// By the plugin's own name, from a manifest that was made for it. Words that are no flags are
-    /// passed over as the plugin does.
+    /// By the plugin's own name, from a manifest that was made for it. Words after its flags are
+    /// passed over as the plugin does; a first word is a mistyped command of ours.
     Name,
     /// By our command, from a person: such a word is a mistake, and starting an agent would be the
     /// wrong answer to it.
@@ -43,9 +43,8 @@ pub(super) fn line<'a>(
     }
     let name = Path::new(program).file_name()?;
     let is_ours = |word: &OsString| {
-        usage::command()
-            .get_subcommands()
-            .any(|command| command.get_name() == word)
+        let command = usage::command();
+        command_names(&command).into_iter().any(|name| name == word)
     };
     let vendors = NAMES.iter().any(|known| *known == name) && !words.first().is_some_and(is_ours);
     vendors.then_some((AskedBy::Name, words))
@@ -64,11 +63,18 @@ pub(super) fn run(asked_by: AskedBy, words: &[OsString]) -> Outcome {
         Ok(VendorRequest::Run(line)) => line,
         Err(error) => return Outcome::usage(&error),
     };
-    if let (AskedBy::Command, Some(word)) = (asked_by, &line.stray) {
-        return Outcome::Usage(format!(
-            "device-plugin takes flags only, and {word:?} is none; `ascend-agent device-plugin -h` lists \
-             them, `ascend-agent --help` the commands"
-        ));
+    if let Some(word) = &line.stray {
+        let is_first = words.first().is_some_and(|first| first == word.as_str());
+        match asked_by {
+            AskedBy::Command => {
+                return Outcome::Usage(format!(
+                    "device-plugin takes flags only, and {word:?} is none; `ascend-agent device-plugin \
+                     -h` lists them, `ascend-agent --help` the commands"
+                ));
+            }
+            AskedBy::Name if is_first => return Outcome::Usage(no_command(word)),
+            AskedBy::Name => {}
+        }
     }
     let mut notes = match check_environment(&ProcessEnvironment) {
         Ok(notes) => notes,
@@ -83,6 +89,23 @@ pub(super) fn run(asked_by: AskedBy, words: &[OsString]) -> Outcome {
         Ok((config, layered)) => run::start(agent::settle(config), &layered, &notes),
         Err(error) => Outcome::usage(&error),
     }
+}
+
+/// The commands of ours, as the parser knows them.
+fn command_names(command: &clap::Command) -> Vec<&str> {
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    names.chain(["help"]).collect()
+}
+
+fn no_command(word: &str) -> String {
+    let command = usage::command();
+    let meant = nearest(word, command_names(&command).into_iter())
+        .map(|name| format!("did you mean {name}? "))
+        .unwrap_or_default();
+    format!(
+        "{word:?} is neither a flag nor a command; {meant}`help` lists the commands, `-h` the flags of \
+         the device plugin"
+    )
 }
 
 fn help() -> String {
@@ -137,6 +160,7 @@ mod tests {
             );
             assert_eq!(taken(program, &[]), Some(Vec::new()));
             assert_eq!(taken(program, &["status"]), None);
+            assert_eq!(taken(program, &["help"]), None);
             assert_eq!(
                 taken(program, &["no-command"]),
                 Some(vec!["no-command".to_owned()])
@@ -148,6 +172,20 @@ mod tests {
         );
         assert_eq!(taken("ascend-agent", &["-fdFlag"]), None);
         assert_eq!(taken("ascend-agent", &["run"]), None);
+    }
+
+    #[test]
+    fn a_first_word_that_is_no_command_of_ours_is_refused_with_the_nearest_one() {
+        for (word, meant) in [
+            ("statsu", "did you mean status?"),
+            ("docter", "did you mean doctor?"),
+            ("quux", "is neither a flag nor a command; `help`"),
+        ] {
+            let Outcome::Usage(told) = run(AskedBy::Name, &[OsString::from(word)]) else {
+                panic!("{word} is not refused");
+            };
+            assert!(told.contains(meant), "{told}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use crate::agent;
 use crate::clock::SystemClock;
 use crate::config::{Config, Layered, LogFormat};
-use crate::health_http::{Endpoint, Tls};
+use crate::health_http::{Endpoint, Tls, TlsError};
 use crate::telemetry::{self, LineForm, LogFileSettings};
 
 use super::exit::Outcome;
@@ -36,10 +36,7 @@ pub(super) fn run(given: &ArgMatches) -> Outcome {
 
 /// Runs the agent; `notes` are what a person should know about how it was started.
 pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outcome {
-    // Certificates that nothing is served with are not looked at, as by the vendor's plugin.
-    let served = !config.health_addresses.is_empty();
-    let tls = config.health_tls.as_ref().filter(|_| served);
-    let tls = match tls.map(|(cert, key)| Tls::load(cert, key)).transpose() {
+    let tls = match health_tls(&config) {
         Ok(tls) => tls,
         Err(error) => return Outcome::usage(&error),
     };
@@ -66,6 +63,9 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
         settings = layered.made(),
         "configuration; every other key has its default"
     );
+    if let Some(file) = &config.names_file {
+        tracing::info!(file = %file.display(), "custom names were read");
+    }
     for note in notes {
         tracing::warn!("{note}");
     }
@@ -88,4 +88,15 @@ pub(super) fn start(config: Config, layered: &Layered, notes: &[String]) -> Outc
         Ok(()) => Outcome::Done,
         Err(error) => Outcome::failed(&error),
     }
+}
+
+/// Certificate and key of the health server, where they are set. What nothing is served with is not
+/// looked at, as by the vendor's plugin.
+pub(super) fn health_tls(config: &Config) -> Result<Option<Tls>, TlsError> {
+    let served = !config.health_addresses.is_empty();
+    let files = config.health_tls.as_ref();
+    files
+        .filter(|_| served)
+        .map(|(certificate, key)| Tls::load(certificate, key))
+        .transpose()
 }

@@ -5,7 +5,8 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime};
 /// A time that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "time {text:?} is not understood; write 90s, 30m, 2h or 3d (ago), 2026-11-29T10:00Z or 2026-11-29"
+    "time {text:?} is not understood; write 90s, 30m, 2h or 3d (ago), 2026-11-29T10:00Z, \
+     2026-11-29T10:00+08:00 (both with or without seconds) or 2026-11-29 (UTC)"
 )]
 pub(super) struct TimeTextError {
     text: String,
@@ -46,6 +47,10 @@ fn absolute(text: &str) -> Option<i64> {
     if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
         return day.and_hms_opt(0, 0, 0)?.and_utc().timestamp_nanos_opt();
     }
+    // The same without seconds, which RFC 3339 wants.
+    if let Ok(time) = DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%:z") {
+        return time.timestamp_nanos_opt();
+    }
     let plain = text.strip_suffix('Z')?;
     ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
         .iter()
@@ -70,6 +75,8 @@ mod tests {
             ("1970-01-02", 86_400 * SECOND),
             ("1970-01-01T01:00Z", 3600 * SECOND),
             ("1970-01-01T01:00:00+01:00", 0),
+            ("1970-01-01T08:00+08:00", 0),
+            ("1970-01-01T00:00-01:30", 5400 * SECOND),
         ] {
             assert_eq!(parse(text, NOW), Ok(expected), "{text}");
         }
@@ -85,8 +92,13 @@ mod tests {
             "2026-13-01",
             "99999999999999d",
             "10:00",
+            "1970-01-01T08:00",
+            "1970-01-01T08:00+99:00",
         ] {
-            assert!(parse(text, NOW).is_err(), "{text:?}");
+            let error = parse(text, NOW).expect_err("refused").to_string();
+            for form in ["2h", "10:00Z", "10:00+08:00", "2026-11-29 "] {
+                assert!(error.contains(form), "{error}");
+            }
         }
     }
 }

@@ -189,10 +189,9 @@ fn vendor_line(command: Command) -> Command {
 }
 
 fn moment(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name("TIME")
-        .help(format!("{help}: 2h (ago), 2026-11-29T10:00Z or 2026-11-29"))
+    Arg::new(name).long(name).value_name("TIME").help(format!(
+        "{help}: 2h (ago), 2026-11-29T10:00Z, 2026-11-29T10:00+08:00 or 2026-11-29"
+    ))
 }
 
 /// The configuration of a command.

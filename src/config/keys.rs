@@ -95,7 +95,8 @@ pub const KEYS: &[Key] = &[
     key(
         "names_file",
         "/usr/local/deviceNameCustomization.json",
-        "file with custom names of resources and ids, the vendor's format; an absent file is none",
+        "file with custom names of resources and ids, the vendor's format; empty is none, and only at the \
+         default path may it be absent",
     ),
     key(
         "trusted_library",

@@ -13,7 +13,7 @@ const FILE_MAX_BYTES: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum NamesError {
     /// It cannot be read.
-    #[error("names_file {path}: cannot be read; correct it or set names_file to an absent file")]
+    #[error("names_file {path}: cannot be read; correct it, or set names_file to \"\" for none")]
     Read {
         /// The file.
         path: PathBuf,
@@ -41,12 +41,12 @@ pub enum NamesError {
     },
 }
 
-/// Reads the file; an absent one renames nothing.
-pub(super) fn read_names(path: &Path, domain: &str) -> Result<CustomNames, NamesError> {
+/// Reads the file; `None` when there is none.
+pub(super) fn read_names(path: &Path, domain: &str) -> Result<Option<CustomNames>, NamesError> {
     let text = match read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(CustomNames::default());
+            return Ok(None);
         }
         Err(source) => {
             let path = path.to_owned();
@@ -57,10 +57,12 @@ pub(super) fn read_names(path: &Path, domain: &str) -> Result<CustomNames, Names
         let path = path.to_owned();
         NamesError::Form { path, source }
     })?;
-    CustomNames::new(&entries, domain).map_err(|source| {
-        let path = path.to_owned();
-        NamesError::Entry { path, source }
-    })
+    CustomNames::new(&entries, domain)
+        .map(Some)
+        .map_err(|source| {
+            let path = path.to_owned();
+            NamesError::Entry { path, source }
+        })
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -89,13 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_file_renames_nothing_and_a_bad_one_is_named() {
+    fn an_absent_file_is_told_and_a_bad_one_is_named() {
         let temp = tempfile::tempdir().expect("a folder");
         let path = temp.path().join("names.json");
-        assert_eq!(
-            read_names(&path, "huawei.com").expect("absent"),
-            CustomNames::default()
-        );
+        assert_eq!(read_names(&path, "huawei.com").expect("absent"), None);
         for text in [
             "{}",
             "[",

@@ -8,10 +8,8 @@ const BEGINNING_MIN: usize = 4;
 
 /// The name that begins like what was written, or the one with the fewest edits when close enough to
 /// be meant. Capitals and underscores do not count.
-pub(super) fn nearest(
-    written: &str,
-    names: impl Iterator<Item = &'static str> + Clone,
-) -> Option<&'static str> {
+#[must_use]
+pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let written = plain(&written.chars().take(COMPARED_CHARS).collect::<String>());
     let begun = names
         .clone()

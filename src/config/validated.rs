@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::domain::ids::ResourceName;
 use crate::injection::{CdiKind, DeliveryChoice, InstallType};
-use crate::offering::{Mode, Offering, SHARES_MAX};
+use crate::offering::{CustomNames, Mode, Offering, SHARES_MAX};
 
 use super::keys::KEYS;
 use super::names::read_names;
@@ -44,6 +44,8 @@ pub struct Config {
     pub sysfs_dir: PathBuf,
     /// Resource names and ids: domain, mode, custom names.
     pub offering: Offering,
+    /// The file that custom names were read from.
+    pub names_file: Option<PathBuf>,
     /// Library exempt from the safety checks.
     pub trusted_library: Option<PathBuf>,
     /// Delivery.
@@ -115,6 +117,7 @@ impl Config {
         let read = Reader { layered };
         let seconds = |key, min, max| read.number(key, min, max).map(Duration::from_secs);
         let millis = |key, min, max| read.number(key, min, max).map(Duration::from_millis);
+        let (offering, names_file) = read.offering()?;
         Ok(Self {
             state_dir: match read.setting("state_dir").value.as_str() {
                 "none" => None,
@@ -126,7 +129,8 @@ impl Config {
             dev_dir: read.folder("dev_dir")?,
             host_dev_dir: read.folder("host_dev_dir")?,
             sysfs_dir: read.absolute("sysfs_dir")?,
-            offering: read.offering()?,
+            offering,
+            names_file,
             trusted_library: read.optional("trusted_library", Reader::absolute)?,
             delivery: read.choice(
                 "delivery",
@@ -305,7 +309,8 @@ impl Reader<'_> {
         }
     }
 
-    fn offering(&self) -> Result<Offering, ConfigError> {
+    /// What is offered, and the file with custom names that was read for it.
+    fn offering(&self) -> Result<(Offering, Option<PathBuf>), ConfigError> {
         let domain = self.domain("resource_domain")?;
         let truth = &[("true", true), ("false", false)];
         let shares = self.number("share_count", 1, u64::from(SHARES_MAX))?;
@@ -314,8 +319,29 @@ impl Reader<'_> {
             mixed_insert: self.choice("mixed_insert", truth)?,
             fusion_director: self.choice("fusion_director", truth)?,
         };
-        let names = read_names(&self.absolute("names_file")?, &domain)?;
-        Ok(Offering::new(domain, mode, names)?)
+        let (names, file) = self.names("names_file", &domain)?;
+        Ok((Offering::new(domain, mode, names)?, file))
+    }
+
+    /// Only a file that nobody named may be absent: a slip in its path would offer other resources.
+    fn names(
+        &self,
+        key: &'static str,
+        domain: &str,
+    ) -> Result<(CustomNames, Option<PathBuf>), ConfigError> {
+        let Some(path) = self.optional(key, Self::absolute)? else {
+            return Ok((CustomNames::default(), None));
+        };
+        match read_names(&path, domain)? {
+            Some(names) => Ok((names, Some(path))),
+            None if self.setting(key).source == Source::Default => {
+                Ok((CustomNames::default(), None))
+            }
+            None => Err(self.refuse(
+                key,
+                "the file does not exist; correct the path, or leave it empty for no custom names",
+            )),
+        }
     }
 
     fn kind(&self, key: &'static str) -> Result<CdiKind, ConfigError> {
@@ -435,6 +461,24 @@ mod tests {
         assert!(!config.state_dir_unset && config.admin_socket_unset);
         let config = build(&[("admin_socket", "/run/ascend/agent.sock")]).expect("valid");
         assert!(config.state_dir_unset && !config.admin_socket_unset);
+    }
+
+    #[test]
+    fn a_names_file_that_was_named_must_be_there() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let path = temp.path().join("names.json");
+        let value = path.to_str().expect("plain");
+        let text = build(&[("names_file", value)])
+            .expect_err("refused")
+            .to_string();
+        for part in ["names_file", value, "--names-file", "does not exist"] {
+            assert!(text.contains(part), "{text}");
+        }
+        std::fs::write(&path, "[]").expect("written");
+        let config = build(&[("names_file", value)]).expect("valid");
+        assert_eq!(config.names_file, Some(path));
+        let config = build(&[("names_file", "")]).expect("valid");
+        assert_eq!(config.names_file, None);
     }
 
     #[test]

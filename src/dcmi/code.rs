@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::domain::driver_code::words;
+
 /// What a call returned, 0 excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnCode {
@@ -51,28 +53,28 @@ pub enum ReturnCode {
     Unlisted(i32),
 }
 
-const LISTED: [(i32, ReturnCode, &str); 21] = [
-    (-8001, ReturnCode::InvalidParameter, "invalid parameter"),
-    (-8002, ReturnCode::NotPermitted, "not permitted"),
-    (-8003, ReturnCode::Memory, "memory operation failed"),
-    (-8004, ReturnCode::SecureFunction, "secure function failed"),
-    (-8005, ReturnCode::Inner, "inner error"),
-    (-8006, ReturnCode::Timeout, "timeout"),
-    (-8007, ReturnCode::InvalidDevice, "invalid device id"),
-    (-8008, ReturnCode::NoDevice, "device does not exist"),
-    (-8009, ReturnCode::Ioctl, "ioctl failed"),
-    (-8010, ReturnCode::Send, "send failed"),
-    (-8011, ReturnCode::Receive, "receive failed"),
-    (-8012, ReturnCode::NotReady, "not ready"),
-    (-8013, ReturnCode::Busy, "device busy"),
-    (-8014, ReturnCode::File, "file operation failed"),
-    (-8015, ReturnCode::ResetFailed, "reset failed"),
-    (-8016, ReturnCode::ResetCancelled, "reset cancelled"),
-    (-8017, ReturnCode::Upgrading, "upgrading"),
-    (-8020, ReturnCode::Occupied, "resource occupied"),
-    (-8022, ReturnCode::Partition, "wrong partition"),
-    (-8023, ReturnCode::NotConfigured, "not configured"),
-    (-8255, ReturnCode::NotSupported, "not supported"),
+const LISTED: [(i32, ReturnCode); 21] = [
+    (-8001, ReturnCode::InvalidParameter),
+    (-8002, ReturnCode::NotPermitted),
+    (-8003, ReturnCode::Memory),
+    (-8004, ReturnCode::SecureFunction),
+    (-8005, ReturnCode::Inner),
+    (-8006, ReturnCode::Timeout),
+    (-8007, ReturnCode::InvalidDevice),
+    (-8008, ReturnCode::NoDevice),
+    (-8009, ReturnCode::Ioctl),
+    (-8010, ReturnCode::Send),
+    (-8011, ReturnCode::Receive),
+    (-8012, ReturnCode::NotReady),
+    (-8013, ReturnCode::Busy),
+    (-8014, ReturnCode::File),
+    (-8015, ReturnCode::ResetFailed),
+    (-8016, ReturnCode::ResetCancelled),
+    (-8017, ReturnCode::Upgrading),
+    (-8020, ReturnCode::Occupied),
+    (-8022, ReturnCode::Partition),
+    (-8023, ReturnCode::NotConfigured),
+    (-8255, ReturnCode::NotSupported),
 ];
 
 impl ReturnCode {
@@ -84,8 +86,8 @@ impl ReturnCode {
         }
         LISTED
             .iter()
-            .find(|(_, code, _)| *code == self)
-            .map_or(0, |(raw, _, _)| *raw)
+            .find(|(_, code)| *code == self)
+            .map_or(0, |(raw, _)| *raw)
     }
 }
 
@@ -93,18 +95,15 @@ impl From<i32> for ReturnCode {
     fn from(raw: i32) -> Self {
         LISTED
             .iter()
-            .find(|(listed, _, _)| *listed == raw)
-            .map_or(Self::Unlisted(raw), |(_, code, _)| *code)
+            .find(|(listed, _)| *listed == raw)
+            .map_or(Self::Unlisted(raw), |(_, code)| *code)
     }
 }
 
 impl fmt::Display for ReturnCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = LISTED.iter().find(|(_, code, _)| code == self).map_or(
-            "a code the driver's manual does not list",
-            |(_, _, words)| *words,
-        );
-        write!(f, "{} ({words})", self.raw())
+        let raw = self.raw();
+        write!(f, "{raw} ({})", words(raw))
     }
 }
 

@@ -125,6 +125,14 @@ pub fn find(search: &Search) -> Result<Found, SearchError> {
     }
 }
 
+/// Holds one library to the rules, without a search; the answer is its path, symlinks resolved.
+///
+/// # Errors
+/// It breaks a rule.
+pub fn examine(search: &Search, library: &Path) -> Result<PathBuf, Refusal> {
+    check(search, library)
+}
+
 fn listed(refused: &[Refusal]) -> String {
     refused
         .iter()

@@ -4,6 +4,7 @@
 //! the lock of the agent's folder keeps it from working beside another one.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
@@ -150,14 +151,14 @@ pub(super) fn judge(heard: &Result<Heard, Unheard>) -> Finding {
         }
     };
     let mut found = format!(
-        "version {}, interface {}, {} chips, told by {}",
+        "version {}, interface {}, {}, told by {}",
         if heard.version.is_empty() {
             "unreadable"
         } else {
             &heard.version
         },
         heard.api,
-        heard.chips.len(),
+        counted(heard.chips.len(), "chip"),
         if heard.by_agent {
             "the running agent"
         } else {
@@ -175,16 +176,24 @@ pub(super) fn judge(heard: &Result<Heard, Unheard>) -> Finding {
             "see `npu-smi info` on the host; chips may still be coming up",
         );
     }
-    if heard.cards_failed > 0 || !heard.problems.is_empty() {
-        let failed = heard.cards_failed;
-        let problems = heard.problems.join("; ");
+    let mut troubles = match heard.cards_failed {
+        0 => Vec::new(),
+        failed => vec![format!("{} did not come up", counted(failed, "card"))],
+    };
+    troubles.extend(heard.problems.iter().cloned());
+    if !troubles.is_empty() {
         return Finding::warn(
             WHAT,
-            format!("{found}; {failed} cards did not come up; {problems}"),
+            format!("{found}; {}", troubles.join("; ")),
             "see `npu-smi info` on the host; the other chips are served",
         );
     }
     Finding::ok(WHAT, found)
+}
+
+fn counted<N: From<u8> + PartialEq + fmt::Display + Copy>(number: N, what: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {what}{ending}")
 }
 
 /// What the vendor's installer left behind.
@@ -280,7 +289,22 @@ mod tests {
             cards_failed: 1,
             ..heard()
         };
-        assert_eq!(judge(&Ok(failed)).verdict, Verdict::Warn);
+        let failed = judge(&Ok(failed));
+        assert_eq!(failed.verdict, Verdict::Warn);
+        assert!(
+            failed.found.ends_with("; 1 card did not come up"),
+            "{failed:?}"
+        );
+        let unread = Heard {
+            cards_failed: 2,
+            problems: vec!["chip 3 is deaf".to_owned()],
+            ..heard()
+        };
+        let unread = judge(&Ok(unread)).found;
+        assert!(
+            unread.ends_with("; 2 cards did not come up; chip 3 is deaf"),
+            "{unread}"
+        );
         let empty = Heard {
             chips: BTreeSet::new(),
             ..heard()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::domain::chip::HealthReading;
+use crate::domain::driver_code::words;
 use crate::domain::fault::{Assertion, FaultCode, FaultEvent, HealthLevel, Severity};
 use crate::domain::time::BootTime;
 
@@ -13,6 +14,9 @@ const CODES_MAX: usize = 128;
 /// Readings that prove nothing by themselves count as bad after so many in a row: a driver fails or
 /// delays a call now and then, and each wrong alarm keeps a chip out for the whole hold-down.
 const DOUBTS_MAX: u32 = 3;
+
+/// The code with which the driver says that a card is gone.
+const LOST: i32 = -8012;
 
 /// Choices of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,10 +236,17 @@ fn bad_reading(reading: &HealthReading) -> Option<String> {
         HealthReading::Level(HealthLevel::Unlisted(level)) => {
             Some(format!("driver health {level}, which no manual lists"))
         }
-        HealthReading::Lost => Some("card lost (driver code -8012)".to_owned()),
-        HealthReading::Failed(code) => Some(format!("health cannot be read (driver code {code})")),
+        HealthReading::Lost => Some(format!("card lost (driver code {})", told(LOST))),
+        HealthReading::Failed(code) => Some(format!(
+            "health cannot be read (driver code {})",
+            told(*code)
+        )),
         HealthReading::NoAnswer => Some("the driver call for this chip does not return".to_owned()),
     }
+}
+
+fn told(code: i32) -> String {
+    format!("{code}, {}", words(code))
 }
 
 #[cfg(test)]
@@ -322,6 +333,20 @@ mod tests {
             "{}",
             chip.reason()
         );
+    }
+
+    #[test]
+    fn a_driver_code_is_told_with_its_words() {
+        let policy = HealthPolicy::default();
+        for (reading, part) in [
+            (HealthReading::Failed(-8017), "driver code -8017, upgrading"),
+            (HealthReading::Failed(-9), "driver code -9, a code"),
+            (HealthReading::Lost, "driver code -8012, not ready"),
+        ] {
+            let mut chip = ChipHealth::default();
+            chip.sample(&reading, &[], at(1), &policy);
+            assert!(chip.reason().contains(part), "{}", chip.reason());
+        }
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn audit_answers_by_chip_pod_and_time_and_the_same_without_an_agent() {
 
     let csv = text(&node.run(&["audit", "allocations", "-o", "csv"]).stdout);
     assert!(
-        csv.starts_with("chip,namespace,pod,container,from,until,ended_by,"),
+        csv.starts_with("id,namespace,pod,container,from,until,ended_by,"),
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 10);
@@ -131,18 +131,34 @@ fn audit_answers_by_chip_pod_and_time_and_the_same_without_an_agent() {
         table.contains("gone at the next grant") && table.contains("held"),
         "{table}"
     );
+    assert!(table.starts_with("ID "), "{table}");
 
     for words in [
         &["audit", "allocations", "--since", "yesterday"][..],
         &["audit", "allocations", "--chip", "x"],
         &["audit", "allocations", "-o", "xml"],
+        &["audit", "allocations", "--since", "1h", "--until", "2h"],
+        &[
+            "audit",
+            "allocations",
+            "--since",
+            "2026-11-29",
+            "--until",
+            "2026-11-29",
+        ],
+        &["audit", "allocations", "--pod", "demo/"],
+        &["audit", "allocations", "--pod", "/x"],
+        &["audit", "allocations", "--pod", "a/b/c"],
+        &["audit", "allocations", "--pod", ""],
         &["audit"],
     ] {
         assert_eq!(code(&node.run(words)), Some(2), "{words:?}");
     }
+    explains_silence(&node);
 
     node.stage.kill_agent();
     assert_eq!(node.audit(&[]), all, "read from a copy of the store");
+    explains_silence(&node);
     let copies = files_in(&node.stage.path("state"));
     assert!(node.stage.stop_agent().is_err(), "no agent runs");
     node.start_agent();
@@ -152,6 +168,30 @@ fn audit_answers_by_chip_pod_and_time_and_the_same_without_an_agent() {
         copies.iter().all(|name| !name.contains("copy")),
         "no copy is left: {copies:?}"
     );
+}
+
+fn explains_silence(node: &Node) {
+    for (words, told) in [
+        (
+            &["--until", "2020-01-01"][..],
+            "no allocation in this time; the history begins at 20",
+        ),
+        (&["--pod", "other"], "no allocation in this time"),
+        (&["--chip", "99"], "no chip 99 is known"),
+        (&["--chip", "99", "-o", "json"], ""),
+        (&["--chip", "99", "-o", "csv"], ""),
+        (&["--chip", "2"], ""),
+    ] {
+        let output = node.run(&[&["audit", "allocations"], words].concat());
+        assert_eq!(code(&output), Some(0), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(said.starts_with(told), "{words:?}: {said}");
+        assert_eq!(
+            said.lines().count(),
+            usize::from(!told.is_empty()),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -282,6 +322,10 @@ fn config_check_and_show_name_every_value_its_source_and_the_mistake() {
         ("delivery = \"nodes\"", "devicespec"),
         ("state_dir = [", "TOML"),
         ("resource_domain = \"not a domain\"", "resource_domain"),
+        (
+            "health_tls_cert = \"/absent/cert\"\nhealth_tls_key = \"/absent/key\"",
+            "/absent/cert holds no certificate",
+        ),
     ] {
         fs::write(&file, format!("{written}\n")).expect("a file");
         let check = program(&["config", "check", "--config", path]);

@@ -197,6 +197,13 @@ fn a_running_agent_is_asked_instead_of_the_driver() {
     assert!(found.contains("told by the running agent"), "{found}");
     let (_, found, _) = line_of(&report, "store");
     assert!(found.contains("durable"), "{found}");
+
+    // A shell that knows nothing of the library sees the agent's.
+    patient.flags.remove("--trusted-library");
+    let (_, report) = patient.examine();
+    let (verdict, found, _) = line_of(&report, "driver library");
+    assert_ne!(verdict, "fail", "{report:#}");
+    assert!(found.contains("the running agent has"), "{found}");
 }
 
 #[test]
@@ -242,7 +249,7 @@ fn a_card_that_did_not_come_up_is_named() {
     patient.node.sim(&["fail-init", "3"]);
     patient.shows(
         &[("driver", "warn"), ("device nodes", "warn")],
-        "1 cards did not come up",
+        "1 card did not come up",
     );
 }
 

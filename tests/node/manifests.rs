@@ -207,6 +207,14 @@ fn a_stray_word_after_our_own_command_starts_nothing() {
 }
 
 #[test]
+fn a_mistyped_command_under_the_plugins_name_starts_nothing() {
+    let output = vendor(&["statsu"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.contains("did you mean status?"), "{told}");
+}
+
+#[test]
 fn version_and_help_print_and_end_well() {
     let version = vendor(&["-version"], &[]);
     assert_eq!(version.status.code(), Some(0));

@@ -168,6 +168,12 @@ fn custom_names_hold_from_registration_to_release() {
         .flag("names-file", file.to_str().expect("plain"))
         .ready(4);
     node.admitted("bystander", 0);
+    let log = node.stage.log_text("agent.log");
+    let read = log
+        .lines()
+        .find(|line| line.contains("custom names were read"));
+    let read = read.unwrap_or_else(|| panic!("{log}"));
+    assert!(read.contains("names.json"), "{read}");
     let ids = node.admitted("custom", 2);
     assert!(ids.iter().all(|id| id.starts_with("acme-npu-")), "{ids:?}");
     node.holders_known_of("custom", 2);
@@ -191,9 +197,7 @@ fn custom_names_hold_from_registration_to_release() {
     node.admitted("old", 1);
     node.holders_known(1);
     node.stage.stop_agent().expect("stopped");
-    let mut node = node
-        .flag("names-file", "/nonexistent.json")
-        .resource(ASCEND310P);
+    let mut node = node.flag("names-file", "").resource(ASCEND310P);
     node.start_agent();
     node.allocatable(3);
     node.remove_named("old");
@@ -254,6 +258,10 @@ fn a_bad_names_file_and_settings_that_exclude_each_other_are_exit_code_two() {
         (
             &["--names-file", path][..],
             "entry 1: DevicePublicNamePre is \"acme-3\"",
+        ),
+        (
+            &["--names-file", "/nonexistent.json"],
+            "names_file = \"/nonexistent.json\" (from --names-file): the file does not exist",
         ),
         (&["--share-count", "101"], "1 to 100"),
         (
@@ -383,7 +391,7 @@ fn a_resource_that_is_no_longer_offered_has_nothing_to_give_at_once() {
         .flag("names-file", file.to_str().expect("plain"))
         .ready(4);
     node.stage.kill_agent();
-    fs::remove_file(&file).expect("gone");
+    fs::write(&file, "[]").expect("emptied");
     let mut node = node.resource(ASCEND310P);
     node.start_agent();
     node.allocatable(4);

@@ -49,6 +49,15 @@ fn l14_ff20_when_numbers_move_a_held_id_goes_unhealthy_and_new_pods_get_their_ow
     node.start_agent();
     // Seven chips are left. The dies of the holder are 0 to 2 now; the ids 1 to 3 are in its name.
     node.allocatable(3);
+    let log = node.stage.log_text("agent.log");
+    for (told, field) in [
+        ("chip vanished", "phy=0"),
+        ("chip moved to another number", "from=1 to=0"),
+    ] {
+        let is_told = |line: &str| line.contains(told) && line.contains(field);
+        let line = log.lines().find(|line| is_told(line));
+        assert!(line.is_some_and(|line| line.contains("WARN")), "{log}");
+    }
     let now = dies(&node);
     assert_eq!(now, truth(&node));
     for id in &holder {

@@ -68,7 +68,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             );
         }
         for event in &events {
-            tracing::info!(?event, "chips changed");
+            tell_change(event);
         }
         self.inventory = Some(inventory);
         self.driver_trouble = None;
@@ -265,6 +265,22 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             })
             .await;
         self.publish();
+    }
+}
+
+/// What the hardware does by itself is worth a look; a chip that appears is what everybody waits for.
+fn tell_change(event: &HistoryEvent) {
+    if let HistoryEvent::ChipAppeared {
+        die,
+        phy,
+        chip_name,
+    } = event
+    {
+        tracing::info!(die_id = %die, %phy, chip_name, "chip appeared");
+    } else if let HistoryEvent::ChipMoved { die, from, to } = event {
+        tracing::warn!(die_id = %die, %from, %to, "chip moved to another number");
+    } else if let HistoryEvent::ChipVanished { die, phy } = event {
+        tracing::warn!(die_id = %die, %phy, "chip vanished");
     }
 }
 
