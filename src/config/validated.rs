@@ -1,7 +1,7 @@
 //! The typed configuration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::ids::ResourceName;
@@ -323,7 +323,8 @@ impl Reader<'_> {
         Ok((Offering::new(domain, mode, names)?, file))
     }
 
-    /// Only a file that nobody named may be absent: a slip in its path would offer other resources.
+    /// Only the default path may name a file that is absent: a slip in another would offer other
+    /// resources.
     fn names(
         &self,
         key: &'static str,
@@ -334,7 +335,10 @@ impl Reader<'_> {
         };
         match read_names(&path, domain)? {
             Some(names) => Ok((names, Some(path))),
-            None if self.setting(key).source == Source::Default => {
+            None if KEYS
+                .iter()
+                .any(|known| known.name == key && Path::new(known.default) == path) =>
+            {
                 Ok((CustomNames::default(), None))
             }
             None => Err(self.refuse(
