@@ -323,8 +323,9 @@ fn config_check_and_show_name_every_value_its_source_and_the_mistake() {
         ("state_dir = [", "TOML"),
         ("resource_domain = \"not a domain\"", "resource_domain"),
         (
-            "health_tls_cert = \"/absent/cert\"\nhealth_tls_key = \"/absent/key\"",
-            "/absent/cert holds no certificate",
+            "health_address = \"127.0.0.1:21999\"\nhealth_tls_cert = \"/absent/cert\"\n\
+             health_tls_key = \"/absent/key\"",
+            "/absent/cert cannot be read",
         ),
     ] {
         fs::write(&file, format!("{written}\n")).expect("a file");

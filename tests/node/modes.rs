@@ -229,7 +229,8 @@ fn a_holder_under_a_former_name_is_adopted_when_the_store_is_lost() {
         node.stage.kill_agent();
         fs::remove_file(node.stage.path("state/state.redb")).expect("a store");
         fs::remove_file(&file).expect("gone");
-        let mut node = node.resource(ASCEND310P).flag("share-count", "1");
+        let node = node.resource(ASCEND310P).flag("share-count", "1");
+        let mut node = node.flag("names-file", "");
         node.start_agent();
         node.allocatable(1);
         for id in &ids {
