@@ -12,7 +12,7 @@ use super::pod::pod;
 use super::testbed::{Node, PATIENCE, eventually, programs};
 
 /// Longest answer to kubelet while something else goes wrong.
-const ANSWER_US: u64 = 1_000_000;
+const ANSWER_US: u64 = 5_000_000;
 
 #[test]
 fn ff04_a_driver_library_that_comes_later_is_found_without_a_restart() {
