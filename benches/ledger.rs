@@ -15,7 +15,9 @@ use ascend_agent::domain::kubelet_view::{
 };
 use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
-use ascend_agent::ledger::{Asked, ChipVerdict, Decision, Ledger, OWNER_PROOF, ObserveContext};
+use ascend_agent::ledger::{
+    Asked, ChipVerdict, Decision, Ledger, OWNER_PROOF, ObserveContext, ProcessReadings,
+};
 use ascend_agent::offering::Offering;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use uuid::Uuid;
@@ -44,7 +46,7 @@ fn ledger(criterion: &mut Criterion) {
         grant(&mut node, &[id(phy)], phy);
     }
     let (census, checkpoint) = (census(), checkpoint());
-    let occupied = BTreeSet::new();
+    let processes = ProcessReadings::default();
     let (scope, offering) = (
         RecordScope::domain("huawei.com"),
         Offering::whole_chips("huawei.com"),
@@ -57,7 +59,7 @@ fn ledger(criterion: &mut Criterion) {
         census: Some(&census),
         checkpoint: Some(Some(&checkpoint)),
         checkpoint_before: Some(checkpoint.version),
-        occupied: &occupied,
+        processes: &processes,
     };
     let new_ids = || (AllocationId(Uuid::nil()), GrantId(Uuid::nil()));
     let found = node.observe(&context, new_ids);

@@ -12,6 +12,7 @@ mod grant;
 mod holders;
 mod observe;
 mod offer;
+mod processes;
 mod rebuild;
 #[cfg(test)]
 mod rules;
@@ -19,4 +20,5 @@ mod rules;
 pub use book::{ChipEntry, ChipVerdict, Held, Ledger, Place, Places, Sighting, Withheld};
 pub use grant::{Asked, Decision, GrantPlan, GrantStep};
 pub use observe::{Findings, OWNER_PROOF, ObserveContext};
+pub use processes::ProcessReadings;
 pub use rebuild::InventoryTaken;

@@ -1,6 +1,7 @@
 //! What the owner task can be told. One queue, one order.
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::domain::chip::{ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
@@ -45,7 +46,12 @@ pub(super) enum Command {
     /// The driver does not answer, or not all cards are up yet.
     DriverTrouble(DriverTrouble),
     /// Chips were sampled.
-    Samples(Vec<ChipSample>),
+    Samples {
+        /// When the driver was asked.
+        asked: Instant,
+        /// What it answered.
+        samples: Vec<ChipSample>,
+    },
     /// A fault event came in.
     Fault(FaultEvent),
     /// An operator asks.

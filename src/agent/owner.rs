@@ -7,7 +7,7 @@ mod durable;
 mod observe;
 mod report;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::domain::offer::Offer;
 use crate::domain::time::{BootTime, Stamp};
 use crate::health::{ChipHealth, HealthPolicy};
 use crate::injection::{InjectionError, NodeDelivery};
-use crate::ledger::{ChipVerdict, Ledger};
+use crate::ledger::{ChipVerdict, Ledger, ProcessReadings};
 use crate::offering::{ChipRefused, Offering};
 use crate::ports::{Clock, Ids, Journal, JournalError, KubeletRecords, StoredState};
 
@@ -88,7 +88,7 @@ pub(super) struct Owner<J, R, C, I> {
     ledger: Ledger,
     health: BTreeMap<DieId, ChipHealth>,
     logic_to_die: BTreeMap<LogicId, DieId>,
-    occupied: BTreeSet<DieId>,
+    processes: ProcessReadings,
     /// Chips whose containers would lack device nodes.
     nodeless: BTreeMap<DieId, InjectionError>,
     /// The CDI spec, where containers get their chips by name.
@@ -135,7 +135,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             ledger: Ledger::default(),
             health: BTreeMap::new(),
             logic_to_die: BTreeMap::new(),
-            occupied: BTreeSet::new(),
+            processes: ProcessReadings::default(),
             nodeless: BTreeMap::new(),
             cdi,
             inventory: None,
@@ -231,7 +231,9 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 self.take_trouble(trouble);
                 self.publish();
             }
-            Command::Samples(samples) => self.take_samples(&samples).await,
+            Command::Samples { asked, samples } => {
+                self.take_samples(asked.elapsed(), &samples).await;
+            }
             Command::Fault(event) => self.take_fault(&event).await,
             Command::Status { reply } => {
                 let _ = reply.send(self.document());

@@ -237,6 +237,7 @@ impl<H: Hardware> Watch<H> {
     }
 
     async fn sample(&mut self, round: u32) -> Result<(), OwnerGone> {
+        let asked = now();
         match self
             .hardware
             .sample(round.is_multiple_of(PROCESSES_EVERY))
@@ -244,7 +245,7 @@ impl<H: Hardware> Watch<H> {
         {
             Ok(samples) => {
                 let failing = !samples.is_empty() && samples.iter().all(has_failed);
-                self.tell(Command::Samples(samples)).await?;
+                self.tell(Command::Samples { asked, samples }).await?;
                 self.renew_when_due(failing).await
             }
             Err(error) => {

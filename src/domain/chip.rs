@@ -183,7 +183,8 @@ pub struct ChipSample {
     pub health: HealthReading,
     /// Active fault codes; empty when none or when the list could not be read.
     pub codes: Vec<FaultCode>,
-    /// Host pids of processes on the chip; `None` when the driver did not tell.
+    /// Host pids of processes on the chip; `None` when they were not asked for or could not be read,
+    /// empty also where the driver has no such call for the chip.
     pub processes: Option<Vec<u32>>,
 }
 

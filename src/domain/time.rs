@@ -32,6 +32,15 @@ impl BootTime {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The point `earlier` before this one, no earlier than the boot.
+    #[must_use]
+    pub fn minus(self, earlier: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(earlier.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+
     /// The point `later` after this one.
     #[must_use]
     pub fn plus(self, later: Duration) -> Self {

@@ -2,13 +2,13 @@
 //!
 //! Kubelet's views lag behind its grants and are partial while it starts, so one look proves
 //! presence but never absence. Proof of absence (rule L-2) takes: a List begun after the answer, a
-//! checkpoint written after that List, no process on the chip, and 30 s of boot time within this run
-//! without a contrary sign. A process on a shared chip does not tell whose it is: it counts against a
+//! checkpoint written after that List, a list of the chip's processes that was asked for after it and
+//! is empty, and 30 s of boot time within this run without a contrary sign. A process on a shared chip does not tell whose it is: it counts against a
 //! share only while kubelet shows no other share of the chip whose process it may be. A view that could not be had neither proves nor disproves.
 
 mod sights;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::domain::allocation::{Allocation, Origin, Owner, ReleaseCause};
@@ -19,6 +19,7 @@ use crate::domain::time::{BootTime, Stamp};
 use crate::offering::Offering;
 
 use super::book::{Absence, Held, Ledger, Sighting, Withheld};
+use super::processes::{ProcessReadings, ProcessSign};
 use sights::{Sight, Sights};
 
 /// How long a holder must stay absent before its chip counts as free.
@@ -54,8 +55,8 @@ pub struct ObserveContext<'a> {
     pub checkpoint: Option<Option<&'a CheckpointView>>,
     /// Version of the checkpoint file just before the List was begun.
     pub checkpoint_before: Option<CheckpointVersion>,
-    /// Chips with living processes.
-    pub occupied: &'a BTreeSet<DieId>,
+    /// What was read of the processes on the chips.
+    pub processes: &'a ProcessReadings,
 }
 
 /// What a comparison found; to be made durable, then applied.
@@ -102,7 +103,7 @@ impl Ledger {
     ) -> Findings {
         let sights = Sights::of(context, self);
         let mut findings = Findings::default();
-        let in_use = self.dies_in_use(&sights, context);
+        let shown = self.dies_with_shown_shares(&sights);
         self.held.for_each(|key, held| {
             if !context.scope.covers(held.record.resource.as_str()) {
                 return;
@@ -113,11 +114,13 @@ impl Ledger {
             if sight.is_shown() {
                 note_presence(held, &sight, context, key, &mut findings);
             } else {
-                let occupied = match in_use.get(&held.record.die) {
-                    None => false,
-                    Some(by_shown_share) => held.record.share_slot().is_none() || !by_shown_share,
+                let die = held.record.die;
+                let sign = if held.record.share_slot().is_some() && shown.contains(&die) {
+                    ProcessSign::Idle
+                } else {
+                    context.processes.sign(die)
                 };
-                note_absence(held, &sights, context, (key, occupied), &mut findings);
+                note_absence(held, &sights, context, (key, sign), &mut findings);
             }
             findings.offer_changed |= held.withheld != withheld_before;
         });
@@ -125,19 +128,13 @@ impl Ledger {
         findings
     }
 
-    /// Chips with living processes, and whether kubelet shows a share of the chip now, whose processes
-    /// they may be.
-    fn dies_in_use(
-        &self,
-        sights: &Sights<'_>,
-        context: &ObserveContext<'_>,
-    ) -> BTreeMap<DieId, bool> {
-        let shown_share = |die| {
-            self.holders_of_die(die)
-                .any(|held| held.record.share_slot().is_some() && sights.sight(held).is_shown())
-        };
-        let dies = context.occupied.iter();
-        dies.map(|die| (*die, shown_share(*die))).collect()
+    /// Chips of which kubelet shows a share now, whose processes those on the chip may be.
+    fn dies_with_shown_shares(&self, sights: &Sights<'_>) -> BTreeSet<DieId> {
+        let shares = self
+            .held
+            .values()
+            .filter(|held| held.record.share_slot().is_some() && sights.sight(held).is_shown());
+        shares.map(|held| held.record.die).collect()
     }
 
     fn find_unknown_holders(
@@ -331,7 +328,7 @@ fn note_absence(
     held: &mut Held,
     sights: &Sights<'_>,
     context: &ObserveContext<'_>,
-    (key, occupied): (AllocationId, bool),
+    (key, sign): (AllocationId, ProcessSign),
     findings: &mut Findings,
 ) {
     if matches!(held.sighting, Sighting::OnFile(_)) && sights.reach_back_to(&held.record) {
@@ -344,7 +341,7 @@ fn note_absence(
     let fresh = context.census.filter(|census| census.begun > held.answered);
     let Some(census) = fresh else { return };
     let alive = held.withheld == Some(Withheld::OwnerAlive);
-    if alive || occupied {
+    if alive || sign == ProcessSign::Living {
         held.absence = None;
         return;
     }
@@ -366,7 +363,8 @@ fn note_absence(
     } else {
         context.proof
     };
-    if context.at.boot_time.since(absence.since) >= needed {
+    let over = context.at.boot_time.since(absence.since) >= needed;
+    if over && sign.agrees_since(absence.since) {
         findings.released.push(key);
     }
 }

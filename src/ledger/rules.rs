@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Asked, ChipVerdict, Decision, Findings, Ledger, OWNER_PROOF, ObserveContext};
+use super::{
+    Asked, ChipVerdict, Decision, Findings, Ledger, OWNER_PROOF, ObserveContext, ProcessReadings,
+};
 use crate::domain::allocation::{Allocation, Origin};
 use crate::domain::chip::{Chip, DcmiApi, Inventory};
 use crate::domain::family::ChipFamily;
@@ -32,7 +34,9 @@ struct Desk {
     second: u64,
     next: u128,
     file: u64,
+    processes: ProcessReadings,
     occupied: BTreeSet<DieId>,
+    unreadable: BTreeSet<DieId>,
 }
 
 /// The checkpoint could not be read.
@@ -106,7 +110,9 @@ impl Desk {
             second: 100,
             next: 1,
             file: 1,
+            processes: ProcessReadings::default(),
             occupied: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
         }
     }
 
@@ -236,6 +242,7 @@ impl Desk {
         checkpoint_before: Option<CheckpointVersion>,
     ) -> Findings {
         let at = self.at();
+        self.read_processes();
         let context = ObserveContext {
             scope: &RecordScope::domain("huawei.com"),
             offering: &offering(),
@@ -244,7 +251,7 @@ impl Desk {
             census,
             checkpoint: checkpoint.ok(),
             checkpoint_before,
-            occupied: &self.occupied,
+            processes: &self.processes,
         };
         let next = &mut self.next;
         let findings = self.ledger.observe(&context, || {
@@ -258,6 +265,13 @@ impl Desk {
         self.second += 1;
         assert_eq!(self.ledger.violations(), BTreeMap::new());
         findings
+    }
+
+    fn read_processes(&mut self) {
+        let now = self.at().boot_time;
+        for die in (0..4).map(die).filter(|die| !self.unreadable.contains(die)) {
+            self.processes.read(die, now, !self.occupied.contains(&die));
+        }
     }
 
     /// Every 10 s for as long as it takes to prove a holder gone, and a little longer.

@@ -18,6 +18,7 @@ use ascend_agent::domain::product::Product;
 use ascend_agent::domain::time::{BootId, BootTime, Stamp};
 use ascend_agent::ledger::{
     Asked, ChipVerdict, Decision, Findings, GrantPlan, Ledger, OWNER_PROOF, ObserveContext,
+    ProcessReadings,
 };
 use ascend_agent::offering::{CustomNames, Mode, Offering};
 use uuid::Uuid;
@@ -60,6 +61,7 @@ pub(crate) struct Node {
     /// Whether chips are shared in this run of the agent.
     shared: bool,
     pub(crate) ledger: Ledger,
+    processes: ProcessReadings,
     journal: BTreeMap<AllocationId, Allocation>,
     now: BootTime,
     last_id: u128,
@@ -71,6 +73,7 @@ impl Node {
             offered,
             shared: offered == Offered::Shared,
             ledger: Ledger::default(),
+            processes: ProcessReadings::default(),
             journal: BTreeMap::new(),
             now: BootTime(1),
             last_id: 0,
@@ -114,8 +117,17 @@ impl Node {
             problems: Vec::new(),
             missing_symbols: Vec::new(),
         };
+        self.processes.take_inventory(&inventory);
         self.ledger
             .take_inventory(&inventory, &offering(self.shared));
+    }
+
+    /// The driver tells the processes on every chip.
+    pub(crate) fn read_processes(&mut self, occupied: &BTreeSet<DieId>) {
+        let now = self.now();
+        for die in (0..CHIPS).map(die_of) {
+            self.processes.read(die, now, !occupied.contains(&die));
+        }
     }
 
     /// One look at kubelet's records.
@@ -124,7 +136,6 @@ impl Node {
         census: Option<&PodCensus>,
         checkpoint: Option<Option<&CheckpointView>>,
         checkpoint_before: Option<CheckpointVersion>,
-        occupied: &BTreeSet<DieId>,
         fate: Fate,
     ) -> Findings {
         let at = self.stamp();
@@ -136,7 +147,7 @@ impl Node {
             census,
             checkpoint,
             checkpoint_before,
-            occupied,
+            processes: &self.processes,
         };
         let last_id = &mut self.last_id;
         let findings = self.ledger.observe(&context, || {
@@ -187,6 +198,7 @@ impl Node {
     pub(crate) fn restart_agent(&mut self) {
         self.shared ^= self.offered == Offered::Changing;
         self.ledger = Ledger::default();
+        self.processes = ProcessReadings::default();
         let records: Vec<Allocation> = self.journal.values().cloned().collect();
         let now = self.now();
         self.ledger.take_stored([], records, now, None);

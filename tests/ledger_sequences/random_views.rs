@@ -100,14 +100,11 @@ fn look(node: &mut Node, listed: u8, filed: u8, how: u8) {
         .filter(|chip| (filed & listed) & (1 << chip) != 0)
         .map(die_of)
         .collect();
+    if filed & 64 == 0 {
+        node.read_processes(&occupied);
+    }
     let census = (how & 4 == 0).then_some(&census);
-    node.look(
-        census,
-        checkpoint,
-        version_of(filed),
-        &occupied,
-        Fate::of(how / 8),
-    );
+    node.look(census, checkpoint, version_of(filed), Fate::of(how / 8));
 }
 
 /// The low half says which ids are held, the high half which pods exist.

@@ -253,17 +253,14 @@ impl World {
     fn look(&mut self, list_answers: bool, processes_seen: bool, fate: Fate) {
         let before = self.file_version();
         let census = list_answers.then(|| self.census(None));
-        let occupied: BTreeSet<DieId> = self
-            .running
-            .iter()
-            .filter(|_| processes_seen)
-            .flat_map(|container| container.chips.iter().map(|(_, die)| *die))
-            .collect();
+        if processes_seen {
+            let chips = self.running.iter().flat_map(|it| &it.chips);
+            let occupied: BTreeSet<DieId> = chips.map(|(_, die)| *die).collect();
+            self.node.read_processes(&occupied);
+        }
         let file = self.has_file.then(|| self.file.clone());
         let checkpoint = Some(file.as_ref());
-        let findings = self
-            .node
-            .look(census.as_ref(), checkpoint, before, &occupied, fate);
+        let findings = self.node.look(census.as_ref(), checkpoint, before, fate);
         if findings.refresh {
             self.write_file();
         }

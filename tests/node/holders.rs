@@ -146,6 +146,72 @@ fn l2_a_chip_with_a_living_process_is_not_free() {
     node.freed(&busy[0]);
 }
 
+/// What the driver calls its list of processes.
+const PROCESSES: &str = "dcmi_get_device_resource_info";
+
+/// A restarted agent, a pod whose processes outlive it, and a driver that cannot tell them of one chip,
+/// until it is repaired.
+fn a_chip_is_kept_while_its_processes_cannot_be_read(broken: &[&str], repaired: &[&str]) {
+    let mut node = Node::up();
+    node.admitted("stays", 1);
+    let gone = node.admitted("gone", 7);
+    node.holders_known(8);
+    node.stage.kill_agent();
+    let unclear = gone[0].as_str();
+    let phy = unclear.rsplit('-').next().expect("a number");
+    node.sim(&["processes", phy, "2"]);
+    node.sim(&[broken, &["--chip", phy]].concat());
+    node.start_agent();
+    node.remove_named("gone");
+    for id in &gone[1..] {
+        node.freed(id);
+    }
+    always("it stays held", Duration::from_secs(8), || {
+        node.holding(unclear).is_some()
+    });
+    node.sim(&[repaired, &["--chip", phy]].concat());
+    let told = node.calls_of(PROCESSES) + 3 * 8;
+    eventually("every chip's processes are told", PATIENCE, || {
+        (node.calls_of(PROCESSES) >= told).then_some(())
+    });
+    always("its processes live", Duration::from_secs(8), || {
+        node.holding(unclear).is_some()
+    });
+    node.sim(&["processes", phy, "0"]);
+    node.freed(unclear);
+}
+
+#[test]
+fn l2_a_chip_whose_processes_the_driver_fails_to_tell_is_not_free() {
+    a_chip_is_kept_while_its_processes_cannot_be_read(
+        &["return-code", PROCESSES, "-8005"],
+        &["return-code", PROCESSES, "0"],
+    );
+}
+
+#[test]
+fn l2_a_chip_whose_list_of_processes_hangs_is_not_free() {
+    a_chip_is_kept_while_its_processes_cannot_be_read(
+        &["hang", PROCESSES],
+        &["release", PROCESSES],
+    );
+}
+
+#[test]
+fn l2_a_driver_that_has_no_list_of_processes_keeps_nobody() {
+    let node = Node::of("910b3-8x1");
+    node.sim(&["return-code", PROCESSES, "-8255"]);
+    let node = node.ready(8);
+    node.admitted("stays", 1);
+    let gone = node.admitted("gone", 1);
+    node.holders_known(2);
+    node.remove_named("gone");
+    node.freed(&gone[0]);
+    let asked = node.calls_of(PROCESSES);
+    node.sampled(12);
+    assert_eq!(node.calls_of(PROCESSES), asked, "asked once");
+}
+
 #[test]
 fn l2_an_ordinary_init_containers_chip_is_kept_while_its_pod_lives() {
     let node = Node::up();

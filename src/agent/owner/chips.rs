@@ -1,6 +1,7 @@
 //! What the driver says: enumerations, samples, events, silence.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::domain::chip::{ChipSample, Inventory};
 use crate::domain::fault::FaultEvent;
@@ -70,6 +71,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         for event in &events {
             tell_change(event);
         }
+        self.processes.take_inventory(&inventory);
         self.inventory = Some(inventory);
         self.driver_trouble = None;
         // An enumeration is an answer too: silence counts from it.
@@ -114,7 +116,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
         self.driver_trouble = Some((trouble, since));
     }
 
-    pub(super) async fn take_samples(&mut self, samples: &[ChipSample]) {
+    /// Takes samples over, which the driver was asked for so long ago.
+    pub(super) async fn take_samples(&mut self, asked_before: Duration, samples: &[ChipSample]) {
         let now = self.now();
         self.last_sample = Some(now);
         if self.driver_trouble.is_some() && self.inventory.is_some() {
@@ -129,11 +132,8 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
                 continue;
             };
             if let Some(processes) = &sample.processes {
-                if processes.is_empty() {
-                    self.occupied.remove(&die);
-                } else {
-                    self.occupied.insert(die);
-                }
+                let asked = now.minus(asked_before);
+                self.processes.read(die, asked, processes.is_empty());
             }
             let health = self.health.entry(die).or_default();
             if let Some(change) = health.sample(&sample.health, &sample.codes, now, &policy) {

@@ -37,7 +37,7 @@ impl<J: Journal, R: KubeletRecords, C: Clock, I: Ids> Owner<J, R, C, I> {
             },
             checkpoint,
             checkpoint_before: views.checkpoint_before,
-            occupied: &self.occupied,
+            processes: &self.processes,
         };
         let ids = &self.ids;
         let findings = self

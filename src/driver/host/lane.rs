@@ -160,7 +160,10 @@ impl LaneThread {
                 };
                 let codes = ask_once(&mut self.codes_unsupported, || dcmi.fault_codes(self.at));
                 let processes = if with_processes {
-                    ask_once(&mut self.processes_unsupported, || dcmi.processes(self.at))
+                    let told =
+                        ask_once(&mut self.processes_unsupported, || dcmi.processes(self.at));
+                    // Where the driver has no such call, nothing will ever stand against a holder's end.
+                    told.or_else(|| self.processes_unsupported.then(Vec::new))
                 } else {
                     None
                 };

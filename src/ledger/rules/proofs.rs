@@ -91,6 +91,61 @@ fn l2_a_chip_with_a_living_process_is_not_released() {
 }
 
 #[test]
+fn l2_a_chip_whose_processes_cannot_be_read_is_not_released() {
+    let mut desk = Desk::new();
+    desk.grant(&[0, 1]);
+    desk.observe(&[("a", &[0, 1])]);
+    // Chip 0 was idle before the pod went, and nobody can tell since.
+    desk.unreadable.insert(die(0));
+    for _ in 0..10 {
+        desk.observe_for_proof(&[("other", &[])]);
+    }
+    assert_eq!(desk.held(), BTreeSet::from([id(0)]));
+    desk.unreadable.clear();
+    assert_eq!(desk.observe(&[("other", &[])]).released.len(), 1);
+}
+
+#[test]
+fn l2_after_a_restart_of_the_agent_a_chip_is_not_idle_before_the_driver_said_so() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    let mut restarted = desk.restarted();
+    restarted.unreadable.insert(die(0));
+    assert_eq!(restarted.observe_for_proof(&[("other", &[])]), []);
+    restarted.unreadable.clear();
+    assert_eq!(restarted.observe_for_proof(&[("other", &[])]).len(), 1);
+}
+
+#[test]
+fn l2_one_reading_after_the_absence_began_is_enough() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.observe(&[("other", &[])]);
+    desk.unreadable.insert(die(0));
+    assert_eq!(desk.observe_for_proof(&[("other", &[])]).len(), 1);
+}
+
+#[test]
+fn l2_a_card_that_a_complete_enumeration_lacks_needs_no_reading() {
+    let mut desk = Desk::new();
+    desk.grant(&[0]);
+    desk.observe(&[("a", &[0])]);
+    desk.occupied.insert(die(0));
+    desk.observe(&[("a", &[0])]);
+    desk.unreadable.insert(die(0));
+    // One card does not come up: that tells nothing of who went.
+    let mut seen = inventory(vec![chip(1, 1), chip(2, 2), chip(3, 3)]);
+    seen.cards_failed = 1;
+    desk.processes.take_inventory(&seen);
+    assert_eq!(desk.observe_for_proof(&[("other", &[])]), []);
+    seen.cards_failed = 0;
+    desk.processes.take_inventory(&seen);
+    assert_eq!(desk.observe_for_proof(&[("other", &[])]).len(), 1);
+}
+
+#[test]
 fn l2_a_node_that_lists_no_pod_at_all_needs_ten_minutes() {
     let mut desk = Desk::new();
     desk.grant(&[0]);

@@ -231,7 +231,7 @@ fn l12_a_holder_is_adopted_even_when_the_store_refuses_and_written_later() {
         census: Some(&census),
         checkpoint: None,
         checkpoint_before: None,
-        occupied: &BTreeSet::new(),
+        processes: &ProcessReadings::default(),
     };
     let ids = || {
         (

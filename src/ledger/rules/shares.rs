@@ -40,6 +40,7 @@ struct Cards {
     second: u64,
     next: u128,
     store_works: bool,
+    processes_told: bool,
 }
 
 impl Cards {
@@ -51,6 +52,7 @@ impl Cards {
             second: 100,
             next: 0,
             store_works: true,
+            processes_told: true,
         };
         cards.inventory(vec![card(0, 0), card(1, 1)]);
         cards
@@ -123,7 +125,6 @@ impl Cards {
 
     /// After ten seconds both records, which agree and are new, show these ids.
     fn observe(&mut self, shown: &[PluginDeviceId], occupied: &[DieId]) {
-        let occupied: BTreeSet<DieId> = occupied.iter().copied().collect();
         let before = Some(self.version());
         self.second += 10;
         let census = PodCensus {
@@ -153,6 +154,10 @@ impl Cards {
             entries: entries.collect(),
         };
         let at = self.at();
+        let mut processes = ProcessReadings::default();
+        for die in [die(0), die(1)].iter().filter(|_| self.processes_told) {
+            processes.read(*die, at.boot_time, !occupied.contains(die));
+        }
         let context = ObserveContext {
             scope: &self.scope,
             offering: &self.offering,
@@ -161,7 +166,7 @@ impl Cards {
             census: Some(&census),
             checkpoint: Some(Some(&file)),
             checkpoint_before: before,
-            occupied: &occupied,
+            processes: &processes,
         };
         let next = &mut self.next;
         let findings = self.ledger.observe(&context, || {
@@ -230,6 +235,18 @@ fn a_process_that_no_shown_share_explains_keeps_every_share_of_its_chip() {
     assert_eq!(cards.held(), BTreeSet::from([share(0, 0), share(0, 1)]));
     cards.observe_for_proof(&[], &[]);
     assert_eq!(cards.held(), BTreeSet::new());
+}
+
+#[test]
+fn processes_that_cannot_be_read_keep_a_share_until_another_share_of_its_chip_is_shown() {
+    let mut cards = Cards::new(2);
+    cards.processes_told = false;
+    cards.grant(&[share(0, 0)]);
+    cards.grant(&[share(0, 1)]);
+    cards.observe_for_proof(&[], &[]);
+    assert_eq!(cards.held(), BTreeSet::from([share(0, 0), share(0, 1)]));
+    cards.observe_for_proof(&[share(0, 1)], &[]);
+    assert_eq!(cards.held(), BTreeSet::from([share(0, 1)]));
 }
 
 #[test]
