@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -237,11 +237,11 @@ fn a_library_others_may_write_to_is_refused_by_name() {
 
 #[test]
 fn a_chip_of_no_known_family_is_named_and_not_registered() {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_ascend-agent").replace("ascend-agent", "ascend-sim"))
-            .args(["profiles", "910b3-8x1"])
-            .output()
-            .unwrap();
+    let sim = Path::new(env!("CARGO_BIN_EXE_ascend-agent")).with_file_name("ascend-sim");
+    let output = Command::new(sim)
+        .args(["profiles", "910b3-8x1"])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let profile = tempfile::NamedTempFile::new().unwrap();
     fs::write(profile.path(), text.replace("\"910B3\"", "\"770X9\"")).unwrap();
