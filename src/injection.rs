@@ -19,6 +19,8 @@ mod visible_devices;
 
 pub use answer::{Assigned, InjectionError, InjectionRequest, inject};
 pub use cdi::{CdiContents, CdiEdits, CdiKind, CdiKindError, CdiSpec, cdi_spec};
+#[cfg(test)]
+pub(crate) use delivery::tests::node;
 pub use delivery::{Delivery, DeliveryChoice, NodeDelivery};
 pub use driver_files::InstallType;
 pub use host::{FolderLook, HostPaths, Wanted};

@@ -105,6 +105,15 @@ pub fn is_read_only(path: &Path) -> bool {
         .is_some_and(|mount| mount.read_only)
 }
 
+/// The folder of the lock that every driver host of this node takes: all who start one must name the
+/// same, so that no two use the driver at once.
+#[must_use]
+pub fn driver_lock_dir(state_dir: Option<&Path>, admin_socket: &Path) -> PathBuf {
+    let candidates = [state_dir, admin_socket.parent()];
+    let first = candidates.into_iter().flatten().find(|dir| dir.is_dir());
+    first.unwrap_or(Path::new("/run")).to_owned()
+}
+
 /// The folders of the driver's libraries that are there, as a search path.
 #[must_use]
 pub fn usual_library_path(driver_root: &Path) -> Option<String> {

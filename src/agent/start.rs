@@ -4,7 +4,6 @@
 //! before its holders are known. The end goes the other way.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +27,7 @@ use crate::kubelet::{
 use crate::offering::ChipRefused;
 use crate::ports::{Clock, Ids};
 use crate::store::{OpenError, Settings, Store, open_waiting};
+use crate::surroundings::driver_lock_dir;
 
 use super::command::{COMMAND_QUEUE, Command};
 use super::delivery::tell_delivery;
@@ -289,16 +289,7 @@ fn chip_pacing(config: &Config) -> ChipPacing {
 
 fn driver_config(config: &Config) -> Result<DriverConfig, StartError> {
     let program = std::env::current_exe().map_err(system("the path of this program"))?;
-    let lock_dir = config
-        .state_dir
-        .clone()
-        .filter(|dir| dir.is_dir())
-        .unwrap_or_else(|| {
-            config
-                .admin_socket
-                .parent()
-                .map_or_else(|| PathBuf::from("/run"), Path::to_path_buf)
-        });
+    let lock_dir = driver_lock_dir(config.state_dir.as_deref(), &config.admin_socket);
     Ok(DriverConfig {
         ld_library_path: config.ld_library_path.clone(),
         trusted_library: config.trusted_library.clone(),

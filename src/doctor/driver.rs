@@ -15,6 +15,7 @@ use crate::domain::chip::Inventory;
 use crate::domain::status::StatusDocument;
 use crate::driver::client::{DriverConfig, DriverHost};
 use crate::ports::Hardware;
+use crate::surroundings::driver_lock_dir;
 
 use super::finding::Finding;
 use super::records::record;
@@ -122,11 +123,7 @@ fn of_inventory(inventory: Inventory) -> Heard {
 fn driver_config(config: &Config) -> Result<DriverConfig, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("the path of this program is not known: {error}"))?;
-    let state_dir = config.state_dir.clone().filter(|dir| dir.is_dir());
-    let folder = state_dir.unwrap_or_else(|| {
-        let parent = config.admin_socket.parent().filter(|dir| dir.is_dir());
-        parent.map_or_else(|| PathBuf::from("/run"), Path::to_path_buf)
-    });
+    let folder = driver_lock_dir(config.state_dir.as_deref(), &config.admin_socket);
     Ok(DriverConfig {
         ld_library_path: config.ld_library_path.clone(),
         trusted_library: config.trusted_library.clone(),

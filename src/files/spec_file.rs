@@ -92,24 +92,10 @@ impl SpecFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::injection::{
-        CdiContents, CdiKind, DeliveryChoice, HostPaths, NodeDelivery, cdi_spec,
-    };
+    use crate::injection::{CdiContents, DeliveryChoice, HostPaths, cdi_spec, node};
 
     fn empty_spec() -> CdiSpec {
-        let node = NodeDelivery {
-            choice: DeliveryChoice::Cdi,
-            docker_runtime: false,
-            mixed_insert: false,
-            fusion_director: false,
-            cdi_kind: CdiKind::default(),
-            dev: "/dev".to_owned(),
-            host_dev: "/dev".to_owned(),
-            sysfs: "/sys".to_owned(),
-            driver_mounts: None,
-            hccl_topo_file: None,
-            compat_env: false,
-        };
+        let node = node(DeliveryChoice::Cdi);
         cdi_spec(&node, &CdiContents::default(), &HostPaths::default()).expect("a spec")
     }
 

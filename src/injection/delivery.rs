@@ -84,7 +84,7 @@ impl NodeDelivery {
 pub(super) mod tests {
     use super::*;
 
-    pub(in super::super) fn node(choice: DeliveryChoice) -> NodeDelivery {
+    pub(crate) fn node(choice: DeliveryChoice) -> NodeDelivery {
         NodeDelivery {
             choice,
             docker_runtime: false,
